@@ -71,11 +71,11 @@ bool ExpertPlacement::hasPhases() const {
                      [](const auto &layer) { return layer.second.prefill != layer.second.decode; });
 }
 
-ExpertPlacement placedInOrder(const PlacedModel &model) {
+ExpertPlacement placedInOrder(const PlacedModel &model, bool hasCopies) {
   const int64_t slots = model.slotsOfRank.value_or((model.experts + model.ranks - 1) / model.ranks);
   std::vector<int32_t> experts(model.ranks * slots, noExpert);
   for (int64_t slot = 0; slot < static_cast<int64_t>(experts.size()); ++slot)
-    if (slot % slots < model.experts)
+    if (slot % slots < model.experts && (hasCopies || slot < model.experts))
       experts[slot] = static_cast<int32_t>(slot % model.experts);
   ExpertPlacement placement;
   placement.slotsOfRank = slots;

@@ -38,8 +38,9 @@ struct ExpertPlacement {
   bool hasPhases() const;
 };
 
-/// Experts in order, one a slot, and over again while there are slots and a rank does not have the expert already.
-ExpertPlacement placedInOrder(const PlacedModel &model);
+/// Experts in order, one a slot and, if `hasCopies`, over again while there are slots and a rank does not have the
+/// expert already.
+ExpertPlacement placedInOrder(const PlacedModel &model, bool hasCopies);
 /// Refuses, with the field of file `place`, another model, number of experts or ranks, a layer that is missing, other
 /// numbers of slots, an expert that is in no slot, or twice on a rank.
 Expected<ExpertPlacement> readExpertPlacement(std::string_view text, const std::string &place, const PlacedModel &model,

@@ -60,9 +60,9 @@ LogicalResult TopologyAttr::verify(EmitError emitError, StringRef name, int64_t 
   return success();
 }
 
-/// [C1], [C2], [C3] of plan.
+/// [C1] to [C5] of plan.
 LogicalResult PlanAttr::verify(EmitError emitError, StringRef, int64_t expandedFrom, ArrayAttr without,
-                               int64_t tileChoice) {
+                               int64_t tileChoice, int64_t routeLimit, FloatAttr localityPenalty) {
   if (expandedFrom < -1)
     return emitError() << "'#dist.plan' [C1] expects expanded_from >= -1, got " << expandedFrom;
   if (tileChoice < 0)
@@ -70,6 +70,10 @@ LogicalResult PlanAttr::verify(EmitError emitError, StringRef, int64_t expandedF
   for (Attribute pass : without ? without.getValue() : ArrayRef<Attribute>())
     if (!isa<StringAttr>(pass))
       return emitError() << "'#dist.plan' [C3] expects names of passes in without, got " << pass;
+  if (routeLimit < 0)
+    return emitError() << "'#dist.plan' [C4] expects a route_limit that is not negative, got " << routeLimit;
+  if (const double penalty = localityPenalty ? localityPenalty.getValueAsDouble() : 1; !(penalty > 0 && penalty <= 1))
+    return emitError() << "'#dist.plan' [C5] expects a locality_penalty above 0 and at most 1, got " << penalty;
   return success();
 }
 

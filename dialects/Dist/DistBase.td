@@ -4,6 +4,7 @@
 
 include "mlir/IR/AttrTypeBase.td"
 include "dialects/Dist/DistEnums.td"
+include "dialects/Nn/NnAttributes.td"
 include "mlir/IR/OpAsmInterface.td"
 include "mlir/IR/OpBase.td"
 
@@ -55,16 +56,20 @@ def Dist_PlanAttr : Dist_Attr<"Plan", "plan"> {
     `layout`: how ranks divide the work, as `--layout` takes it. `expanded_from`: a prompt segment of at least this many
     new tokens runs expanded where the forms say `table`; 0 = every segment runs expanded, -1 = none. `without`: the
     optional passes that are left out, by the names that `--without` takes. `tile_choice`: which candidate each kernel's
-    tile is, by rising cost.
+    tile is, by rising cost. `route_limit`: on how many nodes the experts of a token may be in a layer, 0 = on all.
+    `locality_penalty`: by how much choices of experts fall that a token's home node has not.
 
     ```mlir
     #dist.plan<layout = "dp=1", expanded_from = -1, without = ["fusion", "prefetch-weights"], tile_choice = 2>
+    #dist.plan<layout = "ep=8,dp=8", expanded_from = -1, route_limit = 2, locality_penalty = 0.25>
     ```
-    [C1] expanded_from is at least -1. [C2] tile_choice is not negative. [C3] `without` holds strings.
+    [C1] expanded_from is at least -1. [C2] tile_choice is not negative. [C3] `without` holds strings. [C4] route_limit
+    is not negative. [C5] a locality_penalty is above 0 and at most 1.
   }];
   let parameters = (ins StringRefParameter<>:$layout, "int64_t":$expanded_from,
                         OptionalParameter<"::mlir::ArrayAttr">:$without,
-                        DefaultValuedParameter<"int64_t", "0">:$tile_choice);
+                        DefaultValuedParameter<"int64_t", "0">:$tile_choice,
+                        DefaultValuedParameter<"int64_t", "0">:$route_limit, Nn_OptionalReal:$locality_penalty);
   let assemblyFormat = "`<` struct(params) `>`";
   let genVerifyDecl = 1;
 }

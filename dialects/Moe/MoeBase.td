@@ -51,6 +51,27 @@ def Moe_TreeAttr : AttrDef<MoeDialect, "Tree"> {
   let genVerifyDecl = 1;
 }
 
+def Moe_BoundAttr : AttrDef<MoeDialect, "Bound"> {
+  let mnemonic = "bound";
+  let summary = "on which nodes the experts of a token may be";
+  let description = [{
+    Experts lie in the `slots` slots of each of `nodes` nodes; which are where, the placement says, a value of the
+    program's run. `max`: the experts of a token are on at most so many nodes, 0: on any. `penalty`: by how much the
+    choice of an expert falls that the token's home node has not.
+
+    ```mlir
+    %e3, %w3 = moe.routing %s, %b layer %l among 1 to 61 score sigmoid top 8 groups 1 of 1
+        bound<nodes = 4, slots = 96, max = 2, penalty = 0.25> scale 1.0 : !s -> !e, !w
+    ```
+    [C1] there are several nodes, and they have slots. [C2] `max` is below `nodes`. [C3] a penalty is above 0 and at
+    most 1. [C4] there is a limit or a penalty.
+  }];
+  let parameters = (ins "int64_t":$nodes, "int64_t":$slots, DefaultValuedParameter<"int64_t", "0">:$max,
+                        Nn_OptionalReal:$penalty);
+  let assemblyFormat = "`<` struct(params) `>`";
+  let genVerifyDecl = 1;
+}
+
 def Moe_Permutation : TypeDef<MoeDialect, "Permutation", [OpAsmTypeInterface]> {
   let mnemonic = "permutation";
   let summary = "which slot belongs to which token and expert";

@@ -15,18 +15,24 @@ def Moe_RoutingOp : Moe_Op<"routing", ["bias"], [MemoryEffects<[MemRead, MemWrit
     The experts form `groups` equal groups, scored by the sum of their two best members (`top2`) or their best one
     (`max`); only the `kept` best groups take part. The `top` best experts are chosen, the lower id first among equals,
     and listed by falling weight; the weights are the unbiased scores, divided by their sum + 1e-20 if `normalize`,
-    times `scale`. The step may force experts and weights and may capture both, in the row of the layer's ordinal in
-    `among`, the MoE layers.
+    times `scale`. With a `bound` the groups that are kept are followed by a choice of nodes: a node is scored by the
+    sum of its best choices, each of its experts once. A `penalty` lowers the choice of experts that the best node by
+    ceil(top / nodes) choices has not; with `max`, only experts of the `max` best nodes by ceil(top / max) choices,
+    lowered ones, take part, the lower node first among equals. The step may force experts and weights and may capture
+    both, in the row of the layer's ordinal in `among`, the MoE layers.
 
     ```mlir
     %e, %w = moe.routing %s, %b bias @bias[%l] layer %l among 1 to 61 score sigmoid top 8 groups 1 of 1 normalize
         scale 2.827 : !s -> !e, !w
     %e2, %w2 = moe.routing %s, %b layer %l among 1 to 4 and 5 to 61 step 2 score softmax top 8 groups 3 of 8 by max
         scale 16.0 : !s -> !e, !w
+    %e3, %w3 = moe.routing %s, %b layer %l among 1 to 61 score sigmoid top 8 groups 1 of 1
+        bound<nodes = 4, slots = 96, max = 2, penalty = 0.25> scale 1.0 : !s -> !e, !w
     ```
     [C1] all row tensors have `token` rows. [C2] the logits are f32 [rows, experts]. [C3] experts are i32 [rows, top]
     and weights f32 [rows, top]. [C4] 0 < top <= kept * experts / groups. [C5] groups divide the experts and 0 < kept <=
-    groups. [C6] the bias is [experts].
+    groups. [C6] the bias is [experts]. [C7] all nodes of a bound have a slot for each expert, and those of a limit for
+    each choice.
   }];
   let names = ["experts", "weights"];
   let role = "routing";
@@ -34,13 +40,18 @@ def Moe_RoutingOp : Moe_Op<"routing", ["bias"], [MemoryEffects<[MemRead, MemWrit
                        Optional<Nn_WeightOperand>:$bias_operand, Index:$layer, Nn_IndicesAttr:$among,
                        Moe_ScoringAttr:$score, Nn_Int:$top, Nn_Int:$kept, Nn_Int:$groups,
                        DefaultValuedAttr<Moe_GroupScoreAttr, "GroupScore::Top2">:$group_score,
-                       UnitAttr:$normalize, F64Attr:$scale);
+                       OptionalAttr<Moe_BoundAttr>:$bound, UnitAttr:$normalize, F64Attr:$scale);
   let results = (outs Nn_Rows:$experts, Nn_Rows:$weights);
   let requiredWeights = 0;
+  let methods = [{
+    int64_t getCount() { return ::llvm::cast<::mlir::RankedTensorType>(getScores().getType()).getShape().back(); }
+    /// Of all nodes of the bound.
+    int64_t getSlots() { return getBoundAttr().getNodes() * getBoundAttr().getSlots(); }
+  }];
   let assemblyFormat = [{
     $scores `,` $batch `` custom<OptionalWeightRef>("\"bias\"", $bias, $bias_operand, type($bias_operand))
     `layer` $layer `among` custom<Indices>($among) `score` `` $score `top` $top `groups` $kept `of` $groups
-    (`by` `` $group_score^)? (`normalize` $normalize^)?
+    (`by` `` $group_score^)? (`bound` `` $bound^)? (`normalize` $normalize^)?
     `scale` custom<Real>($scale) attr-dict `:` type($scores) `->` type($experts) `,` type($weights)
   }];
 }

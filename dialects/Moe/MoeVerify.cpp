@@ -19,6 +19,21 @@ LogicalResult k2c::moe::TreeAttr::verify(EmitError emitError, int64_t leaves) {
   return success();
 }
 
+/// [C1] to [C4] of bound.
+LogicalResult BoundAttr::verify(EmitError emitError, int64_t nodes, int64_t slots, int64_t max, FloatAttr penalty) {
+  if (nodes < 2 || slots < 1)
+    return emitError() << "'#moe.bound' [C1] expects several nodes that have slots, got " << nodes << " of " << slots
+                       << " slots";
+  if (max < 0 || max >= nodes)
+    return emitError() << "'#moe.bound' [C2] expects 0 <= max < " << nodes << " nodes, got " << max;
+  const double fall = penalty ? penalty.getValueAsDouble() : 1;
+  if (!(fall > 0 && fall <= 1))
+    return emitError() << "'#moe.bound' [C3] expects a penalty above 0 and at most 1, got " << fall;
+  if (max == 0 && !penalty)
+    return emitError() << "'#moe.bound' [C4] expects a limit or a penalty, got neither";
+  return success();
+}
+
 /// [C1], [C2] of permutation.
 LogicalResult PermutationType::verify(EmitError emitError, int64_t experts, int64_t top, int64_t site, int64_t max) {
   if (top <= 0 || (site < 0 && top > experts))
@@ -64,7 +79,7 @@ static LogicalResult checkSorted(Operation *op, StringRef id, StringRef what, Va
 // routing
 //===----------------------------------------------------------------------===//
 
-/// [C1] to [C5] of routing.
+/// [C1] to [C5] and [C7] of routing.
 LogicalResult RoutingOp::verify() {
   if (failed(checkRows(*this, "C1", "the scores", getScores().getType(), RowKind::Token)) ||
       failed(checkRank(*this, "C2", "scores", getScores().getType(), 2)) ||
@@ -78,6 +93,12 @@ LogicalResult RoutingOp::verify() {
   int64_t eligible = getKept() * (experts / getGroups());
   if (getTop() <= 0 || getTop() > eligible)
     return emitOpError("[C4] expects 0 < top <= ") << eligible << " eligible experts, got " << getTop();
+  BoundAttr bound = getBoundAttr();
+  if (bound && getSlots() < experts)
+    return emitOpError("[C7] expects slots for ") << experts << " experts on all nodes, got " << getSlots();
+  if (bound && bound.getMax() > 0 && bound.getMax() * bound.getSlots() < static_cast<int64_t>(getTop()))
+    return emitOpError("[C7] expects slots for ")
+           << getTop() << " choices on " << bound.getMax() << " nodes, got " << bound.getMax() * bound.getSlots();
   return success();
 }
 

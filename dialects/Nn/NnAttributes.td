@@ -21,6 +21,13 @@ def Nn_Real : AttrParameter<"::mlir::FloatAttr", "f64"> {
   let printer = "::k2c::printReal($_printer, $_self)";
 }
 
+/// The same where there may be none.
+def Nn_OptionalReal : AttrParameter<"::mlir::FloatAttr", "f64, or null"> {
+  let parser = "::k2c::parseReal($_parser)";
+  let printer = "::k2c::printReal($_printer, $_self)";
+  let defaultValue = "::mlir::FloatAttr()";
+}
+
 def Nn_RowsAttr : Nn_Attr<"Rows", "rows", [DeclareAttrInterfaceMethods<VerifiableTensorEncoding>,
                                           DeclareAttrInterfaceMethods<OpAsmAttrInterface, ["getAlias"]>]> {
   let summary = "the row space of dimension 0";

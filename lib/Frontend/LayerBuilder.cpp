@@ -119,7 +119,7 @@ ValueRange LayerBuilder::routing(const LayerOp &op, Value logits) {
   return moe::RoutingOp::create(b, types.place("top_k"), ids, weights, logits, batch,
                                 hasBias ? symbol(op.weights[0]) : FlatSymbolRefAttr(), hasBias ? layer : Value(), layer,
                                 types.indices(FeedForward::Moe), score, moe.topK, moe.topGroups, moe.groups, groupScore,
-                                moe.normalize, llvm::APFloat(moe.scale))
+                                moe::BoundAttr(), moe.normalize, llvm::APFloat(moe.scale))
       ->getResults();
 }
 

@@ -12,6 +12,7 @@
 #include "ProgramFacts.h"
 #include "Stages.h"
 #include "WeightMaps.h"
+#include "k2c/Cluster/TierNames.h"
 #include "k2c/Transforms/PlanAttr.h"
 #include "k2c/Weights/BundleFiles.h"
 #include "k2c/Weights/CheckpointTensors.h"
@@ -41,6 +42,9 @@ Status packWeights(const WeightMap &map, Inputs &inputs, const CompileOptions &o
   Expected<PackReport> report = k2c::packWeights(map, CheckpointTensors(*inputs.checkpoint), bundle, pack);
   if (!report)
     return report.takeError();
+  if (inputs.topology.ranks() > 1)
+    if (Status status = writePackedRanks(bundle, {}, report->common); !status)
+      return status;
   return removeStrayBlobs(bundle);
 }
 
@@ -82,7 +86,8 @@ Status fillBundle(CompilePipeline &pipeline, Inputs &inputs, const CompileOption
     return status;
   if (options.remark)
     options.remark(pipeline.remarks());
-  BundleFacts facts{workerReserve(inputs), bundle.codeBytes(), inputs.topology.nodes(), {}, ""};
+  BundleFacts facts{workerReserve(inputs),     bundle.codeBytes(), inputs.topology.nodes(), {}, "",
+                    tierNames(inputs.topology)};
   if (program.ranks > 1) {
     facts.placement = inputs.placement;
     facts.placementText = placementText(placedModel(inputs.spec, inputs.planOptions.layout), inputs.placement);

@@ -80,6 +80,8 @@ PipelineOptions CompilePipeline::pipelineOptions() const {
   p.plan.expandedFrom = decided.expandedFrom;
   p.plan.without.assign(options.without.begin(), options.without.end());
   p.plan.tileChoice = options.tileChoice;
+  p.plan.routeLimit = inputs.bound.limit;
+  p.plan.localityPenalty = inputs.bound.penalty;
   return p;
 }
 

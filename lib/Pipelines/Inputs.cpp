@@ -37,7 +37,7 @@ Expected<ExpertPlacement> placementOf(const CompileOptions &options, const Model
   const std::string &file = options.placement;
   PlacedModel model = placedModel(spec, layout);
   if (file.empty())
-    return placedInOrder(model);
+    return defaultPlacement(model, options.routeLimit, topology.nodes());
   if (topology.ranks() == 1)
     return Error{"--placement " + shortened(file),
                  "says which rank has which experts, and topology '" + shortened(topology.name) + "' has one",
@@ -95,6 +95,33 @@ ComputeChoice computeOf(const CompileOptions &options, const Inputs &inputs) {
   return chooseCompute(inputs.spec, inputs.target.tileTarget().hasAvx512Bf16);
 }
 
+/// The bound of a program whose layout is known.
+Status readBound(const CompileOptions &options, Inputs &inputs) {
+  const RouteBound asked{options.routeLimit, options.localityPenalty};
+  const int64_t experts = inputs.spec.moe ? inputs.spec.moe->experts : 0, nodes = inputs.topology.nodes();
+  Expected<RouteBound> bound = checkRouteBound(
+      inputs.spec, inputs.topology, expertNodes(inputs.placement, &PlacedExperts::decode, experts, nodes), asked);
+  if (!bound)
+    return bound.takeError();
+  inputs.bound = *bound;
+  if (options.note && inputs.bound.limit != options.routeLimit)
+    options.note("--route-limit " + std::to_string(options.routeLimit) + " is no limit on " +
+                 std::to_string(inputs.topology.nodes()) + " nodes: the program is the one without it");
+  return {};
+}
+
+/// Refuses a damaged tokenizer, and says what this build cannot do of one.
+Status readTokenizer(const CompileOptions &options, const Inputs &inputs) {
+  if (inputs.folder.empty())
+    return {};
+  Expected<std::optional<std::string>> note = checkTokenizer(inputs.folder, inputs.spec.tiktoken);
+  if (!note)
+    return note.takeError();
+  if (*note && options.note)
+    options.note(**note);
+  return {};
+}
+
 } // namespace
 
 Expected<Inputs> readInputs(const CompileOptions &options) {
@@ -122,13 +149,8 @@ Expected<Inputs> readInputs(const CompileOptions &options) {
       return status.takeError();
     inputs.checkpoint = std::move(*checkpoint);
   }
-  if (!inputs.folder.empty()) {
-    Expected<std::optional<std::string>> note = checkTokenizer(inputs.folder, inputs.spec.tiktoken);
-    if (!note)
-      return note.takeError();
-    if (*note && options.note)
-      options.note(**note);
-  }
+  if (Status status = readTokenizer(options, inputs); !status)
+    return status.takeError();
   Expected<Topology> topology = loadTopology(options.topology);
   if (!topology)
     return topology.takeError();
@@ -149,6 +171,8 @@ Expected<Inputs> readInputs(const CompileOptions &options) {
     return placement.takeError();
   inputs.placement = std::move(*placement);
   inputs.planOptions.layout = std::move(*layout);
+  if (Status status = readBound(options, inputs); !status)
+    return status.takeError();
   inputs.planOptions.mustFit = inputs.checkpoint.has_value();
   const ComputeChoice compute = computeOf(options, inputs);
   inputs.planOptions.compute = compute.type;

@@ -7,8 +7,11 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Stages.h"
+#include "base/ExpertPlacement.h"
 #include "base/File.h"
+#include "base/Hash.h"
 #include "base/JsonText.h"
+#include "base/Utf8.h"
 #include "k2c/Model/CheckWeights.h"
 #include "k2c/Model/Source.h"
 #include "k2c/Model/SpecJson.h"
@@ -18,8 +21,11 @@
 #include "k2rt/program.h"
 #include "k2rt/reserve.h"
 #include <cerrno>
+#include <charconv>
 #include <fcntl.h>
 #include <filesystem>
+#include <map>
+#include <set>
 #include <sys/file.h>
 #include <unistd.h>
 
@@ -27,6 +33,15 @@ namespace fs = std::filesystem;
 using nlohmann::json;
 
 namespace k2c {
+
+static constexpr const char *packedRanksFile = "weights/ranks.json";
+
+Status writePackedRanks(const std::string &bundle, const std::vector<int64_t> &ranks, uint64_t common) {
+  json packed = {{"format", 1}, {"common", hashText(common)}};
+  if (!ranks.empty())
+    packed["ranks"] = ranks;
+  return replaceFile((fs::path(bundle) / packedRanksFile).string(), jsonText(packed) + "\n");
+}
 
 namespace {
 
@@ -156,15 +171,74 @@ Expected<std::string> readBundleRemarks(const std::string &bundle) {
   return readTextFile((fs::path(bundle) / "remarks.txt").string(), maxBytes);
 }
 
-Status packBundle(const std::string &bundle, const std::string &source, const std::string &blobStore,
-                  const std::function<void(const std::string &, int64_t, int64_t)> &progress,
-                  const std::function<void(const std::string &)> &note) {
+namespace {
+
+/// "8-15,20" as numbers, ascending; empty: it is no such list.
+std::vector<int64_t> readRankList(const std::string &text) {
+  std::set<int64_t> ranks;
+  for (const char *at = text.data(), *const end = at + text.size(); at < end;) {
+    int64_t first = -1, last = -1;
+    at = std::from_chars(at, end, first).ptr;
+    last = first;
+    if (at < end && *at == '-')
+      at = std::from_chars(at + 1, end, last = -1).ptr;
+    const bool hasMore = at + 1 < end && *at == ',';
+    if (first < 0 || last < first || last >= maxCompiledRanks || (at < end && !hasMore))
+      return {};
+    for (int64_t rank = first; rank <= last; ++rank)
+      ranks.insert(rank);
+    at += hasMore;
+  }
+  return {ranks.begin(), ranks.end()};
+}
+
+/// What --ranks leaves of a bundle's experts: the ranks, and the experts that they read of each layer. All of them
+/// where `list` is empty.
+struct PackedRanks {
+  std::vector<int64_t> ranks;
+  std::map<int64_t, std::set<int32_t>> experts;
+};
+
+Expected<PackedRanks> packedRanks(const std::string &bundle, const std::string &list, const json &manifest,
+                                  const ModelSpec &spec) {
+  PackedRanks packed;
+  if (list.empty())
+    return packed;
+  const int64_t count = manifest["topology"]["ranks"];
+  packed.ranks = readRankList(list);
+  if (packed.ranks.empty() || packed.ranks.back() >= count)
+    return Error{"--ranks " + shortened(list),
+                 "is no list of ranks of the program, which has 0 to " + std::to_string(count - 1),
+                 "name some of them: --ranks 0-3,6"};
+  if (count == 1)
+    return packed;
+  const std::string path = (fs::path(bundle) / placementFile).string();
+  Expected<std::string> text = readUserFile(path, maxPlacementBytes);
+  if (!text)
+    return text.takeError();
+  const json &name = manifest["model"]["name"];
+  const PlacedModel model{name.is_string() ? name.get<std::string>() : spec.name, spec.moeLayers(),
+                          spec.moe ? spec.moe->experts : 0, count, std::nullopt};
+  Expected<ExpertPlacement> placement = readExpertPlacement(*text, path, model, "compile the bundle again");
+  if (!placement)
+    return placement.takeError();
+  for (const auto &[layer, placed] : placement->layers)
+    for (const int64_t rank : packed.ranks)
+      for (int64_t slot = 0; slot < placement->slotsOfRank; ++slot)
+        packed.experts[layer].insert(placed.decode[rank * placement->slotsOfRank + slot]);
+  return packed;
+}
+
+} // namespace
+
+Status packBundle(const PackBundleOptions &options) {
+  const std::string &bundle = options.bundle;
   if (Status status = checkIsBundle(bundle); !status)
     return status;
   const BundleLock lock(bundle);
   if (lock.isTakenByAnother())
     return Error{bundle, "another k2c is packing weights into it", "wait for it"};
-  Expected<std::string> folder = resolveSource(source);
+  Expected<std::string> folder = resolveSource(options.checkpoint);
   if (!folder)
     return folder.takeError();
   Expected<Checkpoint> checkpoint = Checkpoint::open(*folder);
@@ -178,11 +252,14 @@ Status packBundle(const std::string &bundle, const std::string &source, const st
   Expected<ModelSpec> spec = sameModel(*folder, manifestPath, manifest, *checkpoint);
   if (!spec)
     return spec.takeError();
+  Expected<PackedRanks> ranks = packedRanks(bundle, options.ranks, manifest, *spec);
+  if (!ranks)
+    return ranks.takeError();
   Expected<std::optional<std::string>> textless = checkTokenizer(*folder, spec->tiktoken);
   if (!textless)
     return textless.takeError();
-  if (*textless && note)
-    note(**textless);
+  if (*textless && options.note)
+    options.note(**textless);
   Expected<std::vector<std::string>> changed = copyModelFiles(*folder, bundle);
   if (!changed)
     return changed.takeError();
@@ -195,12 +272,20 @@ Status packBundle(const std::string &bundle, const std::string &source, const st
   if (Status status = updateLaunch(bundle, manifest, *spec, *changed); !status)
     return status;
   PackOptions pack;
-  pack.sharedFolder = blobStore;
-  if (progress)
-    pack.progress = [&](int64_t done, int64_t total) { progress("weights", done, total); };
-  if (Expected<PackReport> report = packWeights(*map, CheckpointTensors(std::move(*checkpoint)), bundle, pack); !report)
+  pack.sharedFolder = options.blobStore;
+  if (!ranks->experts.empty())
+    pack.takes = [&](int64_t layer, int64_t expert) {
+      return ranks->experts[layer].count(static_cast<int32_t>(expert)) > 0;
+    };
+  if (options.progress)
+    pack.progress = [&](int64_t done, int64_t total) { options.progress("weights", done, total); };
+  Expected<PackReport> report = packWeights(*map, CheckpointTensors(std::move(*checkpoint)), bundle, pack);
+  if (!report)
     return report.takeError();
-  changed->insert(changed->end(), {"manifest.json", "weights/index.json"});
+  if (manifest["topology"]["ranks"] != 1)
+    if (Status status = writePackedRanks(bundle, ranks->ranks, report->common); !status)
+      return status;
+  changed->insert(changed->end(), {"manifest.json", "weights/index.json", packedRanksFile});
   return updateBundleFiles(bundle, *changed);
 }
 

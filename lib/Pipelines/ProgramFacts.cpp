@@ -36,7 +36,9 @@ void readModule(ModuleOp runtime, ProgramFacts &facts) {
   auto topology = runtime->getAttrOfType<dist::TopologyAttr>(dist::DistDialect::topologyAttrName);
   facts.topology = topology.getName().str();
   facts.ranks = topology.getRanks();
-  facts.layout = planOf(runtime).getLayout().str();
+  dist::PlanAttr plan = planOf(runtime);
+  facts.layout = plan.getLayout().str();
+  facts.bound = {plan.getRouteLimit(), plan.getLocalityPenalty() ? plan.getLocalityPenalty().getValueAsDouble() : 0};
   facts.numa = topology.getNuma().vec();
   auto target = runtime->getAttrOfType<kern::CpuAttr>(kern::KernDialect::targetAttrName);
   facts.cores = target.getCores();

@@ -39,6 +39,14 @@ public:
     refuse(pointer, "must be a whole number from " + std::to_string(least) + " to " + std::to_string(greatest));
     return least;
   }
+  double real(const char *pointer, double least, double greatest) {
+    const json *value = find(pointer);
+    if (value && value->is_number() && value->get<double>() >= least && value->get<double>() <= greatest)
+      return value->get<double>();
+    refuse(pointer, "must be a number from " + formatNumber(least, 3) + " to " + formatNumber(greatest, 3));
+    return least;
+  }
+  bool has(const char *pointer) const { return find(pointer) != nullptr; }
   std::vector<std::string> texts(const char *pointer) {
     std::vector<std::string> all;
     const json *list = find(pointer);
@@ -85,6 +93,15 @@ Expected<CompileOptions> optionsOf(Record record, const std::string &bundle, con
   return options;
 }
 
+/// What routers are bound to, of a program that has that.
+Status readBound(Record record, int64_t nodes, Inputs &inputs) {
+  if (!record.has("/numerics/expert_nodes"))
+    return {};
+  inputs.bound = {record.number("/numerics/route_limit", 0, nodes - 1),
+                  record.real("/numerics/locality_penalty", 0, 1)};
+  return record.takeStatus();
+}
+
 /// Ranks and how they divide the work: a topology that has as many, whatever their links.
 Status readRanks(Record record, Inputs &inputs) {
   const int64_t ranks = record.number("/topology/ranks", 1, maxCompiledRanks);
@@ -103,7 +120,7 @@ Status readRanks(Record record, Inputs &inputs) {
   if (!parsed)
     return damaged(record.file(), "'/layout' " + parsed.error().message);
   inputs.planOptions.layout = std::move(*parsed);
-  return {};
+  return readBound(record, nodes, inputs);
 }
 
 /// What tiles depend on beside the options.

@@ -30,7 +30,12 @@ struct Inputs {
   Limits limits;
   PlanOptions planOptions;
   ExpertPlacement placement; ///< of several ranks
+  RouteBound bound;
 };
+
+/// Writes weights/ranks.json of a program of several ranks: what all hosts have in common of their weights, and of
+/// which ranks this one has the experts; none: of all.
+Status writePackedRanks(const std::string &bundle, const std::vector<int64_t> &ranks, uint64_t common);
 
 /// Reads the tokenizer of a checkpoint folder, if there is one, as the program will: tokenizer.json, or else
 /// tiktoken.model with `tiktoken`, which is what the file does not say. Returns what to tell the user: nothing, or what

@@ -39,7 +39,9 @@ struct AttachPlan : impl::AttachPlanBase<AttachPlan> {
     auto machines = dist::TopologyAttr::getChecked(error, &getContext(), StringRef(topology.getValue()),
                                                    ranks.getValue(), nodes.getValue(), ArrayRef<int64_t>(numa));
     auto plan = dist::PlanAttr::getChecked(error, &getContext(), StringRef(layout.getValue()), expandedFrom.getValue(),
-                                           without.empty() ? ArrayAttr() : strings(without), tileChoice.getValue());
+                                           without.empty() ? ArrayAttr() : strings(without), tileChoice.getValue(),
+                                           routeLimit.getValue(),
+                                           localityPenalty == 0 ? FloatAttr() : b.getF64FloatAttr(localityPenalty));
     if (!target || !machines || !plan || failed(checkLayout(module)))
       return signalPassFailure();
     module->setAttr(kern::KernDialect::targetAttrName, target);

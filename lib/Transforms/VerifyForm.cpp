@@ -2,9 +2,10 @@
 //
 // A form is defined by what may no longer appear in it. One table of rules, one walk; a violation names the op, the
 // form and the pass that should have run. In the scheduled form, groups of calls are proven to be apart; from the
-// distributed form on, ranks to exchange the same rows at the same sites.
+// distributed form on, ranks to exchange the same rows at the same sites, and routers to be bound as the plan says.
 //
 //===----------------------------------------------------------------------===//
+#include "BoundDispersion.h"
 #include "VerifyCollectives.h"
 #include "VerifyDestroyed.h"
 #include "VerifyGroups.h"
@@ -217,7 +218,8 @@ LogicalResult Checker::checkProofs() {
     return success();
   if (form == Form::Runtime)
     return failure(failed(rt::checkFunctions(module, who)) || failed(verifyWaits(module, who)));
-  return failure((form == Form::Scheduled && failed(checkGroups())) || failed(verifyCollectives(module, who)));
+  return failure((form == Form::Scheduled && failed(checkGroups())) || failed(verifyCollectives(module, who)) ||
+                 failed(verifyBounds(module, who)));
 }
 
 LogicalResult Checker::checkGroups() {

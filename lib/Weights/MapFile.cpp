@@ -88,7 +88,7 @@ Status writeWeightMap(const WeightMap &map, const std::string &bundle) {
     Expected<PackedSlot> packed = packTable(slot, *store);
     if (!packed)
       return packed.takeError();
-    tableFiles[slot.slot] = packed->ranges[0].file;
+    tableFiles[slot.slot] = packed->ranges[0]->file;
   }
   if (Status status = store->sync(); !status)
     return status;

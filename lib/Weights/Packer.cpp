@@ -93,7 +93,10 @@ Expected<PackedSlot> PackRun::packSlot(const WeightSlot &slot) try {
   Expected<PackedSlot> result =
       std::holds_alternative<Table>(slot.transform)
           ? packTable(slot, tables)
-          : packOperand(slot, tensors, store, [&](int64_t count) { return counted += count, advance(count); });
+          : packOperand(
+                slot, tensors, store,
+                [&](int64_t expert) { return !options.takes || options.takes(slot.layer.value_or(-1), expert); },
+                [&](int64_t count) { return counted += count, advance(count); });
   advance(bytes - counted); // padding; a table
   return result;
 } catch (const std::bad_alloc &) {
@@ -174,22 +177,26 @@ Expected<PackReport> packWeights(const WeightMap &map, const TensorSource &tenso
   PackReport report;
   std::vector<IndexedSlot> index;
   std::set<std::string> linked;
+  RunningHash common;
   for (const WeightSlot &slot : map.slots) {
     const PackedSlot &packed = run.slots()[slot.slot];
     (packed.writtenBytes == 0 ? report.reused : report.written) += 1;
     report.writtenBytes += packed.writtenBytes;
     IndexedSlot indexed{slot.slot, slot.family, slot.layer, {}, slot.experts > 0};
-    for (const BlobRange &range : packed.ranges) {
-      if (shared && !std::holds_alternative<Table>(slot.transform) && linked.insert(range.file).second)
-        if (Status status = linkInto(store->folder(), folder, range.file); !status)
+    for (const std::optional<BlobRange> &range : packed.ranges) {
+      if (range && shared && !std::holds_alternative<Table>(slot.transform) && linked.insert(range->file).second)
+        if (Status status = linkInto(store->folder(), folder, range->file); !status)
           return status.takeError();
-      indexed.ranges.emplace_back(range);
+      if (range && !indexed.isTable)
+        common.update(range->name.data(), range->name.size());
+      indexed.ranges.push_back(range);
     }
     index.push_back(std::move(indexed));
   }
   if (Status status = writeWeightIndex(index, bundle); !status)
     return status.takeError();
   own->removeFinishedList();
+  report.common = common.value();
   return report;
 }
 

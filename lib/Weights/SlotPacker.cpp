@@ -49,17 +49,22 @@ static Status writeRange(const WeightSlot &slot, const TensorSource &tensors, Bl
 }
 
 Expected<PackedSlot> packOperand(const WeightSlot &slot, const TensorSource &tensors, const BlobStore &store,
-                                 const Meter &meter) {
+                                 const TakesExpert &takes, const Meter &meter) {
   PackedSlot packed;
   std::optional<BlobWriter> writer;
   std::vector<size_t> fresh; // ranges that the writer has
   const int64_t ranges = std::max<int64_t>(slot.experts, 1);
   for (int64_t i = 0; i < ranges; ++i) {
     const WeightSlot part = slot.experts > 0 ? slotOfExpert(slot, i) : slot;
+    if (slot.experts > 0 && !takes(i)) {
+      packed.ranges.emplace_back();
+      meter(rangeBytes(part));
+      continue;
+    }
     Expected<std::optional<BlobRange>> found = findRange(part, tensors, store);
     if (!found)
       return found.takeError();
-    packed.ranges.push_back(found->value_or(BlobRange()));
+    packed.ranges.push_back(*found);
     if (*found) {
       meter(rangeBytes(part));
       continue;
@@ -133,7 +138,7 @@ Expected<PackedSlot> packTable(const WeightSlot &slot, const BlobStore &store) {
   Expected<std::vector<BlobRange>> ranges = writer->finish();
   if (!ranges)
     return ranges.takeError();
-  return PackedSlot{std::move(*ranges), bytes};
+  return PackedSlot{{ranges->begin(), ranges->end()}, bytes};
 }
 
 } // namespace k2c::weights

@@ -5,21 +5,27 @@
 #include "BlobStore.h"
 #include "k2c/Weights/TensorSource.h"
 #include "k2c/Weights/WeightMap.h"
+#include <functional>
+#include <optional>
 
 namespace k2c::weights {
 
-/// The ranges of a slot: one, or one for each expert; and the bytes of those that were not there already.
+/// The ranges of a slot: one, or one for each expert, none for one that is left out; and the bytes of those that were
+/// not there already.
 struct PackedSlot {
-  std::vector<BlobRange> ranges;
+  std::vector<std::optional<BlobRange>> ranges;
   int64_t writtenBytes = 0;
 };
 
 /// Called with the bytes packed since the last call; false stops the work (the slot then fails).
 using Meter = std::function<bool(int64_t bytes)>;
 
+/// Whether an expert of the slot is packed.
+using TakesExpert = std::function<bool(int64_t expert)>;
+
 /// Packs a slot made of tensors. Experts that no blob has go into one new blob.
 Expected<PackedSlot> packOperand(const WeightSlot &slot, const TensorSource &tensors, const BlobStore &store,
-                                 const Meter &meter);
+                                 const TakesExpert &takes, const Meter &meter);
 
 /// Writes a computed table; without a generator, checks that its blob is there.
 Expected<PackedSlot> packTable(const WeightSlot &slot, const BlobStore &store);

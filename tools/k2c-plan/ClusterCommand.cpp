@@ -7,6 +7,8 @@
 //   compile        a topology that compiles; no layout, workload, search or training: one rank, as k2c compiles it
 //   load           all others: a cluster under a workload; the layout given, the default one, or the best of a search
 //
+// --stats asks for none of them, but for the traffic of a run (TrafficCommand.cpp).
+//
 // A flag that the chosen kind would not read is an error that says of which kind it is; otherwise a user could believe
 // that it had an effect. The compiler is passed in: k2c has one and asks it for exact sizes, k2c-plan has none and
 // says in a note what is missing. What is refused is explained after the error: what is too large, what would help.
@@ -15,6 +17,7 @@
 #include "ClusterCommand.h"
 
 #include "../CommandLine.h"
+#include "TrafficCommand.h"
 #include "base/JsonText.h"
 #include "k2c/Model/Source.h"
 #include "k2c/Planner/ComputeType.h"
@@ -258,6 +261,14 @@ void k2c::declareCluster(CLI::App &command, const std::shared_ptr<ClusterFlags> 
   CLI::Option *layout = command.add_option("--layout", f.layout,
                                            "plan this layout: ep=32,dp=32,overlap=1; phase=decode or phase=prefill: "
                                            "only the devices that generate tokens, or compute prompts");
+  command.add_option("--stats", f.stats,
+                     "count exactly what the tokens of this file send, which run --expert-stats wrote");
+  command.add_option("--placement", f.placement,
+                     "with --stats: where the experts are (default: in order, copies in the redundant slots)");
+  command
+      .add_option("--route-limit", f.routeLimit,
+                  "with --stats: of the program, which has no copies then unless --placement says so")
+      ->transform(whole(0, maxCompiledRanks));
   command.add_flag("--search", f.search, "evaluate every layout and take the best")->excludes(layout);
   command.add_option("--objective", f.objective, "what the best is best at (default: throughput)")
       ->check(CLI::IsMember(objectives));
@@ -294,6 +305,8 @@ int k2c::planCluster(const ClusterFlags &given, const AskCompiler &compiler) {
   if (!topology)
     return fail(topology.error().text());
   flags.compile.topology = flags.topology.empty() ? "host" : flags.topology;
+  if (asksTraffic(flags))
+    return planTraffic(flags, *spec, *topology);
   const Kind kind = isCompilersPlan(flags, *spec, *topology) ? Kind::Compile
                     : isBare(flags) && !canCompile(*spec)    ? Kind::CountsOnly
                                                              : Kind::Load;

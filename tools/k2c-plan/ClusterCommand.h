@@ -24,6 +24,8 @@ using AskCompiler = std::function<Expected<Plan>(const CompileFlags &)>;
 struct ClusterFlags {
   CompileFlags compile;
   std::string topology, workload, layout, objective, weights; ///< empty: the default
+  std::string stats, placement;                               ///< files; empty: none
+  int64_t routeLimit = 0;                                     ///< of the program of `stats`; 0: none
   bool train = false, search = false;
   OutputFlags output;
 };

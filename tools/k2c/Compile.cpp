@@ -1,8 +1,17 @@
 //===- Compile.cpp - k2c compile ------------------------------------------===//
+//
+// Flags become CompileOptions, and nothing is decided here. What a flag says is checked in two places: its spelling by
+// a validator, wrong usage (2); whether model and machine have it by the compile itself, the user's mistake (1).
+//
+//===----------------------------------------------------------------------===//
 #include "k2c/Pipelines/Compile.h"
 #include "Commands.h"
+#include "base/Utf8.h"
+#include "k2c/Cluster/Topology.h"
 #include <algorithm>
+#include <charconv>
 #include <iostream>
+#include <limits>
 
 using namespace k2c;
 
@@ -10,8 +19,8 @@ using namespace k2c;
 /// of one that was given.
 static std::shared_ptr<std::string> refuseUnbuilt(CLI::App &command) {
   auto refusal = std::make_shared<std::string>();
-  for (auto [flag, what] : {std::pair("--route-limit", "bounded routing"), std::pair("--quantize", "quantisation"),
-                            std::pair("--transport", "a transport between ranks")})
+  for (auto [flag, what] :
+       {std::pair("--quantize", "quantisation"), std::pair("--transport", "a transport between ranks")})
     command.add_option_function<std::string>(
         flag,
         [refusal, flag = flag, what = what](const std::string &value) {
@@ -48,7 +57,8 @@ static std::string strayFlag(const CLI::App &command, const CompileOptions &opti
   auto at = [&](const std::string &form) { return std::find(forms.begin(), forms.end(), form) - forms.begin(); };
   // Each flag, and the first form that it changes.
   std::vector<std::pair<std::string, std::string>> flags = {
-      {"--force", "program"}, {"--blob-store", "program"}, {"--tile-choice", "planned"}, {"--without", "planned"}};
+      {"--force", "program"},   {"--blob-store", "program"},  {"--tile-choice", "planned"},
+      {"--without", "planned"}, {"--route-limit", "planned"}, {"--locality-penalty", "planned"}};
   for (const auto &[flag, form] : flags)
     if (command.count(flag) > 0 && at(options.emit) < at(form))
       return flag + ": has no effect on the " + options.emit + " form; leave it out, or " +
@@ -56,6 +66,20 @@ static std::string strayFlag(const CLI::App &command, const CompileOptions &opti
   if (options.noKernels && options.emit != "runtime")
     return "--no-kernels: has no effect on the " + options.emit + " form; leave it out, or choose --emit runtime";
   return "";
+}
+
+/// For Option::check: 0, or a number up to 1 that is more than nothing to a router, which computes in float.
+static CLI::Validator penalty() {
+  return CLI::Validator(
+      [](const std::string &text) {
+        double value = -1;
+        const char *const end = text.data() + text.size();
+        const auto [next, problem] = std::from_chars(text.data(), end, value);
+        const bool isOne = problem == std::errc() && next == end &&
+                           (value == 0 || (value >= std::numeric_limits<float>::min() && value <= 1));
+        return isOne ? std::string() : "'" + shortened(text) + "' is not a number from 0 to 1";
+      },
+      "0 to 1");
 }
 
 /// Which machines, and what each of them does.
@@ -68,6 +92,12 @@ static void addMachines(CLI::App &c, CompileOptions &options) {
   c.add_option("--placement", options.placement,
                "file of k2c place: which rank holds which experts, copies included (default: in order, copies in the "
                "redundant slots)");
+  c.add_option("--route-limit", options.routeLimit,
+               "most nodes that the experts of a token are on, in a layer; changes results (default: any)")
+      ->transform(whole(1, maxCompiledRanks));
+  c.add_option("--locality-penalty", options.localityPenalty,
+               "by how much choices of experts fall that a token's home node has not; changes results (default: 0)")
+      ->check(penalty());
   c.add_option("--target", options.target, "LLVM CPU name (default: this machine's)");
 }
 
@@ -78,7 +108,8 @@ void k2c::addCompile(CLI::App &app, std::function<int()> &run) {
   CLI::App *c = app.add_subcommand("compile", "Compile a checkpoint into a bundle, or stop at a form");
   c->footer("examples:\n  k2c compile models/bundled -o out\n  k2c compile models/configs/kimi-k2 -o - --emit runtime\n"
             "  k2c compile CHECKPOINT -o out --max-context 4096 --max-sequences 8 --target x86-64-v3\n"
-            "  k2c compile CHECKPOINT -o out --topology cpu2x1 --layout ep=2,dp=2");
+            "  k2c compile CHECKPOINT -o out --topology cpu2x1 --layout ep=2,dp=2\n"
+            "  k2c compile CHECKPOINT -o out --topology cpu4x2 --route-limit 2");
   c->add_option("SOURCE", options->source, "checkpoint folder, config.json, or org/name in $HF_HOME")->required();
   c->add_option("-o,--output", options->output, "bundle folder; - prints a form")->required();
   addMachines(*c, *options);

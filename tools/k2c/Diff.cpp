@@ -38,6 +38,9 @@ constexpr struct {
              {"/numerics/mla", "mla", Shown::Value},
              {"/numerics/version", "numerics version", Shown::Value},
              {"/numerics/class", "class of bits", Shown::Value},
+             {"/numerics/route_limit", "route limit", Shown::Value},
+             {"/numerics/locality_penalty", "locality penalty", Shown::Value},
+             {"/numerics/expert_nodes", "nodes of experts", Shown::Value},
              {"/cache/0/bytes_per_element", "bytes of a cache element", Shown::Value},
              {"/target/cpu", "target", Shown::Value},
              {"/topology/name", "topology", Shown::Value},
@@ -146,7 +149,8 @@ void eraseConsequences(const ordered_json &all, ordered_json &unsaid) {
   eraseIf(unsaid, [&](const std::string &pointer) {
     if (pointer == "/numerics/id")
       return isSaid("/numerics/version") || isSaid("/numerics/compute") || isSaid("/numerics/mla") ||
-             isSaid("/numerics/class");
+             isSaid("/numerics/class") || isSaid("/numerics/route_limit") || isSaid("/numerics/locality_penalty") ||
+             isSaid("/numerics/expert_nodes");
     return isSaid(first) && pointer.rfind("/cache/", 0) == 0 && pointer.size() > element.size() &&
            pointer.compare(pointer.size() - element.size(), element.size(), element) == 0 &&
            all.at(pointer) == all.at(first);

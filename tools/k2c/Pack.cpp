@@ -10,18 +10,22 @@
 using namespace k2c;
 
 void k2c::addPack(CLI::App &app, std::function<int()> &run) {
-  auto bundle = std::make_shared<std::string>(), checkpoint = std::make_shared<std::string>(),
-       store = std::make_shared<std::string>();
+  auto options = std::make_shared<PackBundleOptions>();
   CLI::App *c = app.add_subcommand("pack", "Add the weights of a checkpoint to a shape-only bundle; resumable");
-  c->footer("example:\n  k2c compile config.json -o out && k2c pack out --checkpoint FOLDER");
-  c->add_option("DIR", *bundle, "the bundle")->required();
-  c->add_option("--checkpoint", *checkpoint, "folder with the safetensors files, or org/name in $HF_HOME")->required();
-  c->add_option("--blob-store", *store, "folder of weights that bundles share by hard links");
+  c->footer("examples:\n  k2c compile config.json -o out && k2c pack out --checkpoint FOLDER\n"
+            "  k2c pack out --checkpoint FOLDER --ranks 8-15       on the host of these ranks");
+  c->add_option("DIR", options->bundle, "the bundle")->required();
+  c->add_option("--checkpoint", options->checkpoint, "folder with the safetensors files, or org/name in $HF_HOME")
+      ->required();
+  c->add_option("--blob-store", options->blobStore, "folder of weights that bundles share by hard links");
+  c->add_option("--ranks", options->ranks, "of the experts only those of these ranks, such as 8-15,20 (default: all)");
   std::shared_ptr<Console> console = addConsole(*c);
   c->callback([=, &run] {
     run = [=] {
       setInterruptNote("finished weights are kept for the same command");
-      Status status = packBundle(*bundle, *checkpoint, *store, console->bar(), console->note());
+      options->progress = console->bar();
+      options->note = console->note();
+      Status status = packBundle(*options);
       eraseBar();
       return status ? 0 : fail(status.error().text());
     };

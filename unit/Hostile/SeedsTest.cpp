@@ -11,6 +11,7 @@
 #include "base/Json.h"
 #include "engine/StepRecord.h"
 #include "k2c/Model/SpecJson.h"
+#include "k2c/Planner/RouteStatistics.h"
 #include "k2c/Weights/BundleFiles.h"
 #include "k2c/Weights/Packer.h"
 #include "k2c/Weights/WeightIndex.h"
@@ -84,6 +85,7 @@ TEST(Seeds, AreThese) {
                                                {"Placement", 1},
                                                {"Prompts", 3},
                                                {"Rendezvous", 3},
+                                               {"Statistics", 1},
                                                {"StepRecord", 1},
                                                {"WeightIndex", 2},
                                                {"WeightMap", 6}}));
@@ -93,6 +95,12 @@ TEST(Seeds, Placement) {
   const auto placement = k2c::runtime::Placement::parse(
       {{"placement.json", readFile(seedPath("Placement/both.json")), 0}}, manifestOfPlacement(), /*rank=*/1);
   EXPECT_TRUE(placement) << placement.error().text();
+}
+
+TEST(Seeds, Statistics) {
+  const Expected<RouteStatistics> read = parseStatistics(readFile(seedPath("Statistics/two.json")), "s.json");
+  ASSERT_TRUE(read) << read.error().text();
+  EXPECT_EQ(read->layers.size(), 2u);
 }
 
 TEST(Seeds, StepRecord) {

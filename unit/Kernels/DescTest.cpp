@@ -68,6 +68,8 @@ TEST(Operands, FollowTheOrderOfTheDescription) {
   EXPECT_EQ(names({"", s}), "logits step layer experts weights");
   s.bias = true;
   EXPECT_EQ(names({"", s}), "logits bias step layer experts weights");
+  s.bound.nodes = 2;
+  EXPECT_EQ(names({"", s}), "logits bias step layer held experts weights");
   AppendDesc p;
   p.x.resize(2);
   p.planes.resize(2);

@@ -218,7 +218,14 @@ RoutingDesc selection() {
   return d;
 }
 
-/// A body of each kind, in the order of KernelBody, and every part of a linear.
+RoutingDesc boundSelection() {
+  RoutingDesc d = selection();
+  d.bias = false; // a row chooses its node
+  d.bound = {ranks, expertSlots, 1, 0};
+  return d;
+}
+
+/// A body of each kind, in the order of KernelBody, and every part of a linear and of a router.
 std::vector<KernelBody> bodies() {
   return {EmbedDesc{8, 6, DType::F32, rowsOf(6)},
           RmsNormDesc{rowsOf(6), rowsOf(6), 1e-6, DType::F32},
@@ -246,7 +253,8 @@ std::vector<KernelBody> bodies() {
           ReduceSubtreesDesc{slots(4), rowsOf(4), experts, topK, expertSlots, 4},
           MergeSubtreesDesc{rowsOf(4), rowsOf(4), experts, topK, expertSlots, 4},
           CombineDesc{rowsOf(4), rowsOf(4), experts, topK, 4},
-          groupedLinear()};
+          groupedLinear(),
+          boundSelection()};
 }
 
 Operand &named(std::vector<Operand> &list, const std::string &name) {

@@ -32,12 +32,24 @@ Array logitsOf(int64_t rows, int64_t experts) {
   return Array(DType::F32, values);
 }
 
+/// Every expert in some slot, in others any expert or none: some twice on a node, some on several.
+std::vector<int32_t> heldBy(const RoutingDesc &d) {
+  Random random(6);
+  std::vector<int32_t> held(d.bound.nodes * d.bound.slots, -1);
+  for (int64_t slot = 0; slot < int64_t(held.size()); ++slot)
+    held[slot] = int32_t(slot < d.experts ? slot : random.below(3) == 0 ? -1 : random.below(d.experts));
+  for (size_t slot = 0; slot < held.size(); ++slot)
+    std::swap(held[slot], held[random.below(int64_t(held.size()))]);
+  return held;
+}
+
 /// Runs 6 rows; results are ids (compared as bits), weights and the captures of both.
 void check(const RoutingDesc &d, k2rt_ir_step forced = {}) {
   TestStep step(TestStep::plain(6));
   step.step.forced_experts = forced.forced_experts;
   step.step.forced_weights = forced.forced_weights;
   Array logits = logitsOf(6, d.experts), bias(DType::F32, Random(2).vector(d.experts));
+  std::vector<int32_t> held = d.bound.isBound() ? heldBy(d) : std::vector<int32_t>();
   Array out(DType::F32, std::vector<float>(6 * d.topK, -77.0f)),
       captured(DType::F32, std::vector<float>(12 * d.topK, -7.0f));
   expectSameBits({"routing", d}, step.step, {out, out, captured, captured}, [&](std::vector<Array> &r) {
@@ -46,7 +58,10 @@ void check(const RoutingDesc &d, k2rt_ir_step forced = {}) {
     std::vector<void *> args = {logits.data()};
     if (d.bias)
       args.push_back(bias.data());
-    args.insert(args.end(), {&step.step, ordinal(1), r[0].data(), r[1].data()});
+    args.insert(args.end(), {&step.step, ordinal(1)});
+    if (d.bound.isBound())
+      args.push_back(held.data());
+    args.insert(args.end(), {r[0].data(), r[1].data()});
     return args;
   });
 }
@@ -83,6 +98,41 @@ TEST_P(EmitRouting, ForcedRoutesKeepTheArithmetic) {
   forced.forced_experts = experts.data();
   check(d, forced);
   forced.forced_weights = weights.data();
+  check(d, forced);
+}
+
+TEST_P(EmitRouting, BoundToTheBestNodes) {
+  RoutingDesc d = routing(37, 5, 1, 1, Scoring::Sigmoid, true);
+  for (int64_t most : {1, 2, 3}) {
+    d.bound = {4, 13, most, 0};
+    check(d);
+  }
+}
+
+TEST_P(EmitRouting, BoundToNodesWithinGroups) {
+  RoutingDesc d = routing(24, 3, 6, 3, Scoring::Softmax, false);
+  d.bound = {3, 8, 2, 0};
+  check(d);
+  d.bound = {6, 5, 1, 0.03125};
+  check(d);
+}
+
+TEST_P(EmitRouting, ChoicesAwayFromHomeFall) {
+  RoutingDesc d = routing(40, 6, 1, 1, Scoring::Sigmoid, true);
+  d.bound = {5, 9, 0, 0.25};
+  check(d);
+  d.bound = {5, 9, 3, 1};
+  check(d);
+}
+
+TEST_P(EmitRouting, ForcedRoutesKnowNoBound) {
+  RoutingDesc d = routing(24, 2, 1, 1, Scoring::Sigmoid, true);
+  d.bound = {4, 6, 1, 0.5};
+  std::vector<int32_t> experts(2 * 6 * 2);
+  for (int32_t i = 0; i < 24; ++i)
+    experts[i] = i * 7 % 24;
+  k2rt_ir_step forced = {};
+  forced.forced_experts = experts.data();
   check(d, forced);
 }
 

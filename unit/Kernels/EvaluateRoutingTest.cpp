@@ -4,6 +4,7 @@
 #include "k2rt/polynomials.h"
 #include <cmath>
 #include <limits>
+#include <numeric>
 
 using namespace k2c;
 using namespace k2c::test;
@@ -178,6 +179,118 @@ TEST(Routing, RefusesAForcedExpertThatDoesNotExist) {
   Status status = evaluateWith(d, step.step, {logits.data(), &step.step, ordinal(0), experts.data(), weights.data()});
   ASSERT_FALSE(status);
   EXPECT_EQ(status.error().text(), "kernel: forced expert 4 of 4");
+}
+
+/// Experts that are chosen by `choices` alone, ascending, where slots hold `held`: all weigh the same.
+Experts chosen(RoutingDesc d, std::vector<int32_t> held, std::vector<float> choices) {
+  d.bias = true;
+  d.logits = rowsOf(d.experts);
+  TestStep step(TestStep::plain(1));
+  std::vector<float> logits(d.experts, -200.0f), weights(d.topK); // sigmoid: 0
+  Experts experts(d.topK);
+  EXPECT_TRUE(evaluateWith(
+      d, step.step,
+      {logits.data(), choices.data(), &step.step, ordinal(0), held.data(), experts.data(), weights.data()}));
+  return experts;
+}
+
+RoutingDesc bound(int64_t experts, int64_t topK, int64_t nodes, int64_t slots, int64_t most, double penalty = 0) {
+  RoutingDesc d = sigmoid(experts, topK);
+  d.bound = {nodes, slots, most, penalty};
+  return d;
+}
+
+const std::vector<int32_t> inOrder = {0, 1, 2, 3, 4, 5};
+
+TEST(RouteLimit, NodesCountAsManyChoicesAsFallToEach) {
+  const std::vector<float> choices = {5, 0, 3, 3, 4, 1};
+  EXPECT_EQ(chosen(bound(6, 2, 3, 2, 1), inOrder, choices), (Experts{2, 3}));    // 5 + 0, 3 + 3, 4 + 1
+  EXPECT_EQ(chosen(bound(6, 2, 3, 2, 2), inOrder, choices), (Experts{0, 4}));    // 5, 3, 4
+  EXPECT_EQ(chosen(bound(6, 3, 3, 2, 2), inOrder, choices), (Experts{0, 2, 3})); // ceil(3 / 2) = 2: 5, 6, 5
+}
+
+TEST(RouteLimit, TiesGoToTheLowerNodeAndNaNComesLast) {
+  EXPECT_EQ(chosen(bound(6, 2, 3, 2, 1), inOrder, {1, 2, 2, 1, 3, 0}), (Experts{0, 1}));
+  EXPECT_EQ(chosen(bound(6, 2, 3, 2, 1), inOrder, {nan, 9, -5, -5, -6, -6}), (Experts{2, 3}));
+  EXPECT_EQ(chosen(bound(6, 2, 3, 2, 1), inOrder, {nan, 1, 1, nan, nan, 2}), (Experts{0, 1}));
+}
+
+TEST(RouteLimit, ANodeHasWhatItsSlotsHold) {
+  EXPECT_EQ(chosen(bound(4, 2, 2, 3, 1), {3, -1, 0, 2, 1, -1}, {1, 3, 3, 4}), (Experts{1, 2}));
+  // Of fewer experts than count, all: 9 is more than 4 + 4.
+  EXPECT_EQ(chosen(bound(5, 3, 3, 3, 2), {0, -1, -1, 1, 2, -1, 3, 4, -1}, {9, 4, 4, 5, 5}), (Experts{0, 3, 4}));
+}
+
+TEST(RouteLimit, AnExpertCountsOnceOnANodeAndOnEachThatHasIt) {
+  EXPECT_EQ(chosen(bound(3, 2, 2, 3, 1), {0, 0, -1, 1, 2, -1}, {3, 2, 2}), (Experts{1, 2})); // 3 < 2 + 2
+  EXPECT_EQ(chosen(bound(3, 2, 2, 2, 1), {0, 1, 1, 2}, {1, 4, 2}), (Experts{1, 2}));
+  EXPECT_EQ(chosen(bound(3, 2, 2, 2, 1), {0, 1, 1, 2}, {2, 4, 1}), (Experts{0, 1}));
+}
+
+TEST(RouteLimit, GroupsStayFirst) {
+  RoutingDesc d = bound(6, 2, 3, 2, 1);
+  d.groups = 3;
+  d.topkGroups = 2;
+  // Groups {2, 3} and {4, 5} stay; of the nodes {0, 4}, {1, 5}, {2, 3} the last has two of their experts.
+  EXPECT_EQ(chosen(d, {0, 4, 1, 5, 2, 3}, {9, -9, 3, 3, 4, 4}), (Experts{2, 3}));
+  // Group {0, 1} stays alone, and only one node has some of it.
+  d.topkGroups = 1;
+  EXPECT_EQ(chosen(d, {2, 4, 1, 0, 5, 3}, {-1, -1, -2, -2, -2, -2}), (Experts{0, 1}));
+}
+
+TEST(LocalityPenalty, LowersWhatHomeHasNot) {
+  const std::vector<float> choices = {1.0f, 0.5f, 0.875f, 0.625f};
+  EXPECT_EQ(chosen(bound(4, 2, 2, 2, 0, 0.25), {0, 1, 2, 3}, choices), (Experts{0, 2}));
+  EXPECT_EQ(chosen(bound(4, 2, 2, 2, 0, 0.5), {0, 1, 2, 3}, choices), (Experts{0, 1}));
+  EXPECT_EQ(chosen(bound(4, 2, 2, 2, 0, 0.5), {0, 3, 2, 1}, choices), (Experts{0, 3})); // home has 0 and 3
+  // Home is the first of two best; an expert on both nodes is at home.
+  EXPECT_EQ(chosen(bound(4, 2, 2, 3, 0, 0.5), {0, 1, -1, 2, 3, 1}, {1, 0.75f, 1, 0.75f}), (Experts{0, 1}));
+}
+
+TEST(LocalityPenalty, ChoosesAndDoesNotWeigh) {
+  RoutingDesc d = bound(4, 2, 2, 2, 0, 0.5);
+  d.normalize = false;
+  d.logits = rowsOf(4);
+  TestStep step(TestStep::plain(1));
+  std::vector<int32_t> held = {0, 1, 2, 3}, experts(2);
+  std::vector<float> logits = {1, -1, 3, -4}, weights(2); // home is {2, 3}
+  EXPECT_TRUE(
+      evaluateWith(d, step.step, {logits.data(), &step.step, ordinal(0), held.data(), experts.data(), weights.data()}));
+  EXPECT_EQ(experts, (Experts{2, 0}));
+  EXPECT_EQ(weights, (std::vector<float>{k2rt_sigmoidf(3), k2rt_sigmoidf(1)}));
+}
+
+TEST(LocalityPenalty, ComesBeforeTheLimit) {
+  // Node 1 is home by its best choice. Without a penalty node 0 would have the better two, 1.75 against 1.5.
+  const std::vector<float> choices = {0.875f, 0.875f, 1.0f, 0.5f, 0, 0};
+  EXPECT_EQ(chosen(bound(6, 2, 3, 2, 1), inOrder, choices), (Experts{0, 1}));
+  EXPECT_EQ(chosen(bound(6, 2, 3, 2, 1, 0.25), inOrder, choices), (Experts{2, 3}));
+}
+
+TEST(RouteLimit, ForcedRoutesGoAnywhereAndWeighAsChosen) {
+  RoutingDesc free = sigmoid(16, 4), limited = bound(16, 4, 4, 4, 1, 0.125);
+  limited.logits = rowsOf(16);
+  Random random(4);
+  std::vector<float> logits = random.vector(8 * 16), weights(8 * 4), again(8 * 4);
+  std::vector<int32_t> held(16), experts(8 * 4), other(8 * 4);
+  std::iota(held.begin(), held.end(), 0);
+  TestStep step(TestStep::plain(8));
+  auto run = [&](std::vector<int32_t> &to, std::vector<float> &weigh) {
+    EXPECT_TRUE(evaluateWith(limited, step.step,
+                             {logits.data(), &step.step, ordinal(0), held.data(), to.data(), weigh.data()}));
+  };
+  run(experts, weights);
+  Routes forced = route(free, logits, {}, [&](k2rt_ir_step &s) { s.forced_experts = experts.data(); });
+  EXPECT_EQ(forced.experts, experts);
+  EXPECT_EQ(forced.weights, weights);
+  std::vector<int32_t> spread(8 * 4);
+  for (int i = 0; i < 32; ++i)
+    spread[i] = (i % 4 * 4 + i) % 16;
+  step.step.forced_experts = spread.data();
+  run(other, again);
+  Routes same = route(free, logits, {}, [&](k2rt_ir_step &s) { s.forced_experts = spread.data(); });
+  EXPECT_EQ(other, same.experts);
+  EXPECT_EQ(again, same.weights);
 }
 
 } // namespace

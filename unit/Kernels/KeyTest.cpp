@@ -32,8 +32,9 @@ auto members(AbsorbedAttentionDesc &k) { auto &[a, b, c, d, e, f, g, h] = k; ret
 auto members(ExpandedAttentionDesc &k) {
   auto &[a, b, c, d, e, f, g, h, i, j] = k; return std::tie(a, b, c, d, e, f, g, h, i, j);
 }
+auto members(NodeBound &n) { auto &[a, b, c, d] = n; return std::tie(a, b, c, d); }
 auto members(RoutingDesc &k) {
-  auto &[a, b, c, d, e, f, g, h, i, j] = k; return std::tie(a, b, c, d, e, f, g, h, i, j);
+  auto &[a, b, c, d, e, f, g, h, i, j, l] = k; return std::tie(a, b, c, d, e, f, g, h, i, j, l);
 }
 auto members(PermutationDesc &k) { auto &[a, b] = k; return std::tie(a, b); }
 auto members(PermuteDesc &k) { auto &[a, b, c, d] = k; return std::tie(a, b, c, d); }
@@ -124,6 +125,11 @@ template <> AppendDesc whole() {
   append.x.resize(2);
   append.planes.resize(2);
   return append;
+}
+template <> RoutingDesc whole() {
+  RoutingDesc routing;
+  routing.bound.nodes = 2;
+  return routing;
 }
 template <> RowwiseDesc whole() {
   RowwiseDesc rowwise;

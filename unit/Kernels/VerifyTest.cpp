@@ -95,6 +95,24 @@ TEST(Verify, RoutingCountsOneOrTwoChoicesOfAGroup) {
   EXPECT_EQ(failure(d), "k: logits width is 16, but experts is 15");
 }
 
+TEST(Verify, RoutingIsBoundToSomeOfTheNodes) {
+  RoutingDesc d = eightOfSixteen();
+  d.bound = {4, 4, 2, 0};
+  EXPECT_EQ(failure(d), "");
+  d.bound = {4, 4, 0, 0.5};
+  EXPECT_EQ(failure(d), "");
+  d.bound = {4, 3, 2, 0};
+  EXPECT_EQ(failure(d), "k: experts is 16, above the slots of all nodes, 12");
+  d.bound = {4, 4, 4, 0};
+  EXPECT_EQ(failure(d), "k: nodes of a row is 4, above nodes but one, 3");
+  d.bound = {4, 4, -1, 0.5};
+  EXPECT_EQ(failure(d), "k: nodes of a row is -1, below 0");
+  d.bound = {4, 4, 2, 1.5};
+  EXPECT_EQ(failure(d), "k: a penalty is 0 to 1");
+  d.bound = {4, 4, 0, 0};
+  EXPECT_EQ(failure(d), "k: a bound has a limit or a penalty");
+}
+
 TEST(Verify, AttentionWidths) {
   GqaAttentionDesc d;
   d.shape.heads = 4;

@@ -202,3 +202,43 @@ TEST(EngineOfRanks, EachRankUploadsItsOwnSequences) {
   EXPECT_EQ(tokens, (std::vector<std::vector<int32_t>>{{40, 40}, {50, 50}}));
   EXPECT_EQ(logits, (std::vector<float>{40, 50, 40, 50}));
 }
+
+// Rank 1 says that it has fewer counters than none.
+TEST(EngineOfRanks, CountersOfARankHaveABound) {
+  const FakeBundle fake("fake_ranks2");
+  const Bundle first = std::move(*Bundle::open(fake.folder, 0));
+  std::vector<std::unique_ptr<Transport>> transports = localTransports(2);
+  const auto exchangeOf = [&](int32_t rank) {
+    const auto maker = [&, rank]() -> Expected<std::unique_ptr<Transport>> { return std::move(transports[rank]); };
+    return std::move(*test::openExchange(maker, Grid{1, 2, 1, 2, 1, 1, 1}));
+  };
+  std::thread other([&, exchange = exchangeOf(1)] {
+    constexpr uint32_t recordSite = 2, loadedSite = 4, countersSite = 5; // behind two of the program
+    const auto tellAll = [&](uint32_t site, int64_t own) {
+      std::vector<int64_t> all(2);
+      Collective gather{Op::allGather, Axis::world, site};
+      gather.source = &own;
+      gather.result = all.data();
+      gather.bytes = sizeof own;
+      gather.isControl = true;
+      return exchange->run(gather);
+    };
+    EXPECT_TRUE(tellAll(loadedSite, 1));
+    std::vector<int64_t> record(100), none(2), offsets(2), received{100, 0};
+    Collective scatter{Op::allToAllRows, Axis::world, recordSite};
+    scatter.result = record.data();
+    scatter.bytes = recordUnit;
+    scatter.rows = {none.data(), offsets.data(), received.data(), offsets.data(), /*isCapacity=*/true};
+    scatter.isControl = true;
+    EXPECT_TRUE(exchange->run(scatter));
+    EXPECT_TRUE(tellAll(countersSite, -5));
+  });
+  Script script;
+  auto engine = Engine::create(first, std::make_unique<FakeDevice>(script), {}, exchangeOf(0));
+  ASSERT_TRUE(engine) << engine.error().text();
+  Expected<std::vector<Counters>> counters = (*engine)->counters();
+  other.join();
+  ASSERT_FALSE(counters);
+  EXPECT_EQ(counters.error().text(), "counters: rank 1 has -5 words of them, a rank of this program at most 270; start "
+                                     "the same build of k2c on every host");
+}

@@ -226,59 +226,6 @@ TEST(Exchange, ARankThatLeavesEndsTheOthers) {
   EXPECT_EQ(text, "rank 0: has ended the run: rank 0: has left the run before its end");
 }
 
-TEST(Counters, SayWhoWaitedForWhom) {
-  std::vector<std::unique_ptr<Transport>> transports = localTransports(2);
-  std::vector<SiteCounters> counters(2);
-  std::vector<std::thread> team;
-  for (int32_t rank = 0; rank < 2; ++rank)
-    team.emplace_back([&, rank] {
-      const auto maker = [&]() -> Expected<std::unique_ptr<Transport>> { return std::move(transports[rank]); };
-      Expected<std::unique_ptr<Exchange>> exchange = test::openExchange(maker, Grid{1, 2, 1, 2, 1, 1, 1});
-      std::vector<char> source(2000), result(2000);
-      Collective c{Op::allToAll, Axis::ep, 6, 2};
-      c.source = source.data();
-      c.result = result.data();
-      c.bytes = 1000;
-      for (int i = 0; i < 2; ++i) {
-        if (rank == 1)
-          std::this_thread::sleep_for(std::chrono::milliseconds(60));
-        EXPECT_EQ(said((*exchange)->run(c)), "");
-      }
-      counters[rank] = (*exchange)->counters().sites().at(6);
-      EXPECT_EQ(said((*exchange)->close()), "");
-    });
-  for (std::thread &thread : team)
-    thread.join();
-  for (const SiteCounters &site : counters) {
-    EXPECT_EQ(site.op, Op::allToAll);
-    EXPECT_EQ(site.axis, Axis::ep);
-    EXPECT_EQ(site.layer, 2);
-    EXPECT_EQ(site.calls, 2);
-    EXPECT_EQ(site.payloadBytes, 2 * 1000);
-    EXPECT_EQ(site.controlBytes, 2 * int64_t(sizeof(Header)));
-    EXPECT_LE(site.waitedSeconds, site.seconds);
-  }
-  EXPECT_GT(counters[0].waitedFor.at(1), 0.1);
-  EXPECT_LT(counters[1].waitedSeconds, counters[0].waitedSeconds);
-}
-
-TEST(Counters, CountsAndControlAreNoPayload) {
-  Counters counters;
-  RequestTotals totals;
-  totals.payloadBytes = 100;
-  totals.headerBytes = 80;
-  Collective c{Op::counts, Axis::ep, 1};
-  counters.count(c, totals, totals.begin);
-  c = {Op::broadcast, Axis::world, 2};
-  counters.count(c, totals, totals.begin);
-  c.isControl = true;
-  counters.count(c, totals, totals.begin);
-  EXPECT_EQ(counters.sites().at(1).payloadBytes, 0);
-  EXPECT_EQ(counters.sites().at(1).controlBytes, 180);
-  EXPECT_EQ(counters.sites().at(2).payloadBytes, 100);
-  EXPECT_EQ(counters.sites().at(2).controlBytes, 80 + 180);
-}
-
 TEST(Header, AnotherFormatIsRefused) {
   const Collective c{Op::allGather, Axis::world, 5};
   Header own = headerOf(c, 1, 0, 0, 8), other = headerOf(c, 1, 0, 3, 8);
@@ -313,7 +260,7 @@ TEST(Inquiry, NamesAMessageThatIsNotTaken) {
   c.bytes = 1000;
   c.peer = 1;
   CollectiveRequest request;
-  request.begin(c, Group{Axis::pp, 0, 1, 2, 0}, 1, 0);
+  request.begin(c, Group{Axis::pp, 0, 1, 2, 0}, 1, 0, 1);
   ASSERT_TRUE(request.advance(*transports[0]));
   EXPECT_EQ(Inquiry(request, control).error(std::chrono::seconds(30)).text(),
             "site 8 (send, layer 1, group pp, step 2): the deadline of 30 s has passed: rank 1 has not finished a "
@@ -328,7 +275,7 @@ TEST(Inquiry, HasPatienceForTimeInWhichNobodyCouldHear) {
   gather.source = gather.result = all.data();
   gather.bytes = sizeof(int64_t);
   CollectiveRequest request;
-  request.begin(gather, Group{Axis::world, 0, 1, 2, 0}, 1, 0);
+  request.begin(gather, Group{Axis::world, 0, 1, 2, 0}, 1, 0, 1);
   ASSERT_TRUE(request.advance(*transports[0]));
   Inquiry inquiry(request, control);
   const Clock::time_point later = Clock::now() + 2 * Inquiry::answerTime;

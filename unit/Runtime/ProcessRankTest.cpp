@@ -15,7 +15,7 @@ namespace {
 
 RankPresence presence(const std::string &host, uint64_t manifest = 1) {
   RankPresence one;
-  one.hashes = {manifest, 2, 3, 4, 0};
+  one.hashes = {manifest, 2, 3, 4};
   std::copy(host.begin(), host.end(), one.host.begin());
   return one;
 }
@@ -86,6 +86,24 @@ TEST(Agreement, AnotherBundleIsNamed) {
   EXPECT_EQ(saidOf({presence("a"), presence("b", 7)}, ranksOn(2, 2)),
             "rank 1 (host b): manifest.json hashes to 0000000000000007, that of rank 0 (host a) to 0000000000000001; "
             "give every host the same bundle");
+}
+
+TEST(Agreement, HostsMayHaveTheWeightsOfTheirRanks) {
+  std::vector<RankPresence> all = {presence("a"), presence("b"), presence("c")};
+  const RankFacts ranks = ranksOn(3, 3);
+  for (RankPresence &one : all)
+    one.commonWeights = 6;
+  all[1].allWeights = all[2].allWeights = 5; // those of the first are of its rank
+  EXPECT_EQ(saidOf(all, ranks), "");
+  all[2].allWeights = 7;
+  EXPECT_EQ(saidOf(all, ranks),
+            "rank 2 (host c): weights/index.json hashes to 0000000000000007, that of rank 1 (host b) "
+            "to 0000000000000005; give every host the same bundle");
+  all[2].commonWeights = 8;
+  all[2].allWeights = 0;
+  EXPECT_EQ(saidOf(all, ranks),
+            "rank 2 (host c): what all ranks have of the weights hashes to 0000000000000008, that of "
+            "rank 0 (host a) to 0000000000000006; pack all hosts from one checkpoint");
 }
 
 TEST(Agreement, AnotherNumberOfRanksIsRefused) {

@@ -1,10 +1,9 @@
-// What a bundle of several ranks says of them: refusals with place and both numbers, what a rank maps, and its part of
-// a host.
+// What a bundle of several ranks says of them: refusals with place and both numbers, and the part of a host that a rank
+// has.
 #include "../LimitedChild.h"
 #include "device/cpu/LocalRanks.h"
 #include "fake/FakeBundle.h"
 #include "program/Bundle.h"
-#include <fstream>
 #include <gtest/gtest.h>
 
 using namespace k2c;
@@ -27,23 +26,6 @@ std::string manifestWith(const char *path, const json &value) {
   fake.manifest[json::json_pointer(path)] = value;
   fake.write();
   return opening(fake);
-}
-
-/// The same with another value in its placement.
-std::string placementWith(const char *path, const json &value) {
-  FakeBundle fake("fake_ranks2");
-  fake.placement[json::json_pointer(path)] = value;
-  fake.write();
-  return opening(fake);
-}
-
-/// The experts in the slots of a rank, by what their weights say; -1: no address.
-std::vector<int32_t> expertsOf(const Bundle &bundle, size_t number = 0) {
-  std::vector<int32_t> experts;
-  const auto *table = static_cast<const void *const *>(bundle.weights.slots(number)[1]);
-  for (int slot = 0; slot < 6; ++slot)
-    experts.push_back(table[slot] ? *static_cast<const int32_t *>(table[slot]) - 1000 : -1);
-  return experts;
 }
 
 /// A host of two nodes: processors 0 to 3 and 4 to 5.
@@ -108,6 +90,14 @@ TEST(RankFacts, NodesHaveAsManyRanksInTheirOrder) {
   EXPECT_EQ(manifestWith("/topology/nodes", 2), "manifest.json: ranks[1].node: is 0, must be 1" + again);
 }
 
+TEST(RankFacts, LinksHaveTwoNames) {
+  const json names[] = {{"box", "wire", "air"}, {"box"}, {"box", "box"}};
+  for (const json &tiers : names)
+    EXPECT_NE(manifestWith("/topology/tiers", tiers), "") << tiers;
+  EXPECT_EQ(manifestWith("/topology/tiers", names[2]),
+            "manifest.json: topology.tiers: must be two names: of links within a node, and between nodes" + again);
+}
+
 TEST(RankFacts, PlacementsThatDoNotFitAreRefused) {
   EXPECT_EQ(manifestWith("/placement/file", "../placement.json"),
             "manifest.json: placement.file: is not a path inside the bundle" + again);
@@ -148,134 +138,6 @@ TEST(RankFacts, AreThoseOfTheProgram) {
   fake.manifest["collectives"].erase(1);
   fake.write();
   EXPECT_EQ(opening(fake), "program.so: n_collectives is 2, the manifest says 1; compile the bundle again");
-}
-
-TEST(Placement, IsOfTheBundle) {
-  const std::string place = "placement.json: ";
-  EXPECT_EQ(placementWith("/model", "other"), place + "model: is other, the bundle's is fake" + again);
-  EXPECT_EQ(placementWith("/experts", 8), place + "experts: is 8, must be 16" + again);
-  EXPECT_EQ(placementWith("/ranks", 3), place + "ranks: is 3, must be 2" + again);
-  EXPECT_EQ(placementWith("/layers/2", json::object()),
-            place + "layers: has 2 entries, the model has 1 layers of experts" + again);
-  EXPECT_EQ(placementWith("/layers", {{"2", json::object()}}), place + "layers.1: is missing" + again);
-}
-
-TEST(Placement, HasEachExpertInASlotAndOnARankOnce) {
-  const std::string both = "placement.json: layers.1.both";
-  EXPECT_EQ(placementWith("/layers/1/both/0/3", 2), both + ": has expert 2 twice on rank 0" + again);
-  EXPECT_EQ(placementWith("/layers/1/both/0/3", nullptr), both + ": has no slot for expert 3" + again);
-  EXPECT_EQ(placementWith("/layers/1/both/1/3", 16), both + "[1][3]: is 16, must be within 0..15" + again);
-  EXPECT_EQ(placementWith("/layers/1/both/1/3", "3"),
-            both + "[1][3]: is \"3\", must be an integer within 0..15" + again);
-  EXPECT_EQ(placementWith("/layers/1/both/1", {8, 9}), both + ": has 2 slots of rank 1, the program has 8" + again);
-  EXPECT_EQ(placementWith("/layers/1/both/1", 5), both + "[1]: is 5, must be a list of at most 8" + again);
-  EXPECT_EQ(placementWith("/layers/1/both", json::array()),
-            both + ": has the slots of 0 ranks, the program has 2" + again);
-}
-
-TEST(Placement, OfPhasesHasBoth) {
-  const std::string layer = "placement.json: layers.1.";
-  EXPECT_EQ(placementWith("/layers/1/prefill", json::array()),
-            layer + "both: stands beside a phase's own; leave out one of them" + again);
-  EXPECT_EQ(placementWith("/layers/1", {{"prefill", FakeBundle("fake_ranks2").placement["layers"]["1"]["both"]}}),
-            layer + "decode: is missing" + again);
-}
-
-TEST(Placement, IsListedAndHashed) {
-  const FakeBundle fake("fake_ranks2");
-  std::string text = fake.placement.dump();
-  text.back() = ' ';
-  std::ofstream(fake.path("placement.json")) << text;
-  EXPECT_NE(opening(fake).find("placement.json: hashes to "), std::string::npos) << opening(fake);
-}
-
-TEST(Placement, TablesAreThoseOfKernels) {
-  const FakeBundle fake("fake_ranks3");
-  const Bundle bundle = std::move(*Bundle::open(fake.folder, 1));
-  const int32_t *table = bundle.placement.entries(0);
-  EXPECT_EQ(table[7], 7);      // the expert in its slot
-  EXPECT_EQ(table[17], -1);    // none
-  EXPECT_EQ(table[18 + 3], 0); // experts 0 to 3 are of rank 0
-  EXPECT_EQ(table[18 + 5], 4); // of 4 to 7 it has 4 and 5
-  EXPECT_EQ(bundle.placement.expertsOf(0, 1)[0], 6);
-  EXPECT_EQ(bundle.placement.expertsOf(0, 0), nullptr) << "a layer without experts";
-}
-
-TEST(Placement, HoldsFromItsStepOn) {
-  FakeBundle fake("fake_ranks2");
-  json later = fake.placement, phases = fake.placement;
-  std::swap(later["layers"]["1"]["both"][0], later["layers"]["1"]["both"][1]);
-  phases["layers"]["1"] = {{"prefill", fake.placement["layers"]["1"]["both"]},
-                           {"decode", later["layers"]["1"]["both"]}};
-  fake.writeFile("later.json", later.dump());
-  fake.writeFile("phases.json", phases.dump());
-  Expected<Bundle> bundle = Bundle::open(fake.folder, 1, {{fake.path("phases.json"), 7}, {fake.path("later.json"), 3}});
-  ASSERT_TRUE(bundle) << bundle.error().text();
-  const Placement &placement = bundle->placement;
-  ASSERT_EQ(placement.count(), 4u);
-  for (auto [step, isPrefill, table] :
-       {std::tuple(0, false, 0u), {2, true, 0u}, {3, true, 1u}, {6, false, 1u}, {7, true, 2u}, {99, false, 3u}})
-    EXPECT_EQ(placement.tableAt(step, isPrefill), table) << step;
-  for (size_t table = 0; table < 4; ++table) {
-    EXPECT_EQ(placement.expertsOf(table, 1)[0], table % 2 == 0 ? 8 : 0) << table;
-    EXPECT_EQ(expertsOf(*bundle, table)[0], table % 2 == 0 ? 8 : 0) << table;
-  }
-  EXPECT_EQ(bundle->weights.bytes() - bundle->weights.firstBytes(), 8 * 4096) << "experts 0 to 7";
-}
-
-TEST(Placement, OnlyOneHoldsFromAStepOn) {
-  const FakeBundle fake("fake_ranks2");
-  const std::string own = fake.path("placement.json");
-  Expected<Bundle> bundle = Bundle::open(fake.folder, 1, {{own, 3}, {own, 3}});
-  ASSERT_FALSE(bundle);
-  EXPECT_EQ(bundle.error().text(), "--placement: names " + own + " and " + own +
-                                       " from step 3 on; name one, or another step: --placement FILE@STEP");
-}
-
-TEST(Placement, IsOfSeveralRanks) {
-  const FakeBundle fake;
-  Expected<Bundle> bundle = Bundle::open(fake.folder, 0, {{fake.path("manifest.json"), 0}});
-  ASSERT_FALSE(bundle);
-  EXPECT_EQ(bundle.error().text(),
-            "--placement: says which rank has which experts, and the program has one rank; leave it out");
-}
-
-TEST(Weights, ARankMapsItsExperts) {
-  FakeBundle fake("fake_ranks3");
-  json &lists = fake.placement["layers"]["1"]["both"];
-  std::swap(lists[2][0], lists[2][5]); // an empty slot before others
-  fake.write();
-  const std::vector<std::vector<int32_t>> wanted = {{0, 1, 2, 3, 4, 5}, {6, 7, 8, 9, 10, 11}, {-1, 13, 14, 15, -1, 12}};
-  for (int32_t rank = 0; rank < 3; ++rank) {
-    Expected<Bundle> bundle = Bundle::open(fake.folder, rank);
-    ASSERT_TRUE(bundle) << bundle.error().text();
-    EXPECT_EQ(expertsOf(*bundle), wanted[rank]) << rank;
-    EXPECT_EQ(bundle->weights.bytes(), 4096 * (rank == 2 ? 5 : 7));
-  }
-}
-
-TEST(Weights, AnAbsentExpertOfARankHasItsNumber) {
-  FakeBundle fake("fake_ranks2");
-  fake.index["slots"][1]["experts"][11] = nullptr;
-  fake.write();
-  const Outcome outcome =
-      runBundle(fake, {"generate", "--prompt-ids", "11,27", "-n", "1", "--transport", "local", "--threads", "2"});
-  EXPECT_EQ(outcome.exitCode, 3);
-  EXPECT_EQ(outcome.err, "run: error: rank 1: has ended the run: layer 1: a token wants expert 11, which the bundle "
-                         "leaves out of 'experts'; k2c pack with the checkpoint brings all experts in\n");
-}
-
-TEST(Weights, ATableOfOtherExpertsThanThePlacementsIsRefused) {
-  FakeBundle fake("fake_ranks2");
-  fake.index["slots"][1]["layer"] = 0;
-  fake.write();
-  EXPECT_EQ(opening(fake), "weights/index.json: slot 1 has 16 experts of layer 0, the placement has none; compile the "
-                           "bundle again");
-  fake.index["slots"][1]["layer"] = 1;
-  fake.index["slots"][1]["experts"].erase(15);
-  fake.write();
-  EXPECT_EQ(opening(fake), "weights/index.json: slot 1 has 15 experts of layer 1, the placement has 16; compile the "
-                           "bundle again");
 }
 
 TEST(HostShare, ProcessorsAreDividedNodeByNode) {

@@ -19,7 +19,7 @@ class Team {
 public:
   explicit Team(const FakeBundle &fake, int32_t threads = 1, double deadline = 30,
                 const std::vector<PlacementFile> &placements = {})
-      : bundle(std::move(*Bundle::open(fake.folder, 0, placements))) {
+      : bundle(std::move(*Bundle::open(fake.folder, 0, std::move(*readPlacementFiles(placements))))) {
     CpuOptions onCpu;
     onCpu.threads = threads;
     others = std::move(*LocalRanks::start(
@@ -277,6 +277,11 @@ TEST(RanksRun, Bench) {
                                         "--repeat", "2", "--json", "--transport", "local"});
   EXPECT_EQ(result["batch"], 6) << result;
   EXPECT_EQ(result["prompts"], 1) << result;
+  const json &communication = result["communication"];
+  EXPECT_GT(communication["payload_bytes"], 0) << result;
+  EXPECT_GE(communication["seconds"], communication["waited_s"]);
+  EXPECT_NEAR(communication["seconds"].get<double>(),
+              communication["waited_s"].get<double>() + communication["hidden_s"].get<double>(), 1e-9);
   const json prompts = runJson(several, {"bench", "--prefill", "20", "--prompts", "3", "--decode", "0", "--repeat", "1",
                                          "--json", "--transport", "local"});
   EXPECT_EQ(prompts["prompts"], 3) << prompts;

@@ -103,7 +103,7 @@ TEST_F(Records, NoneIsLargerThanTheCapacity) {
 
 TEST_F(Records, TheEndIsOne) {
   std::vector<std::byte> record;
-  writeEndRecord(3, record);
+  writeOtherRecord(endRecord, 3, record);
   Expected<ReceivedStep> received = read(record);
   ASSERT_TRUE(received);
   EXPECT_EQ(received->header.kind, uint32_t(endRecord));
@@ -143,7 +143,7 @@ TEST_F(Records, AnotherFormatIsRefused) {
 TEST_F(Records, AnotherStepIsRefused) {
   EXPECT_EQ(saidOfHeader(&StepRecordHeader::step, 4), "step is 4, must be within 3..3");
   std::vector<std::byte> end;
-  writeEndRecord(2, end);
+  writeOtherRecord(endRecord, 2, end);
   Expected<ReceivedStep> received = read(end);
   ASSERT_FALSE(received);
   EXPECT_EQ(received.error().message, "step is 2, must be within 3..3");

@@ -21,10 +21,13 @@ std::string refusal(const std::string &text, std::optional<int64_t> slotsOfRank 
 } // namespace
 
 TEST(ExpertPlacement, InOrderFillsSpareSlotsFromTheFirstExpert) {
-  EXPECT_EQ(placedInOrder(threeExperts(2)).layers.at(4).decode, (std::vector<int32_t>{0, 1, 2, 0}));
-  EXPECT_EQ(placedInOrder(threeExperts(std::nullopt)).slotsOfRank, 2);
+  EXPECT_EQ(placedInOrder(threeExperts(2), true).layers.at(4).decode, (std::vector<int32_t>{0, 1, 2, 0}));
+  EXPECT_EQ(placedInOrder(threeExperts(std::nullopt), true).slotsOfRank, 2);
+  EXPECT_EQ(placedInOrder(threeExperts(2), /*hasCopies=*/false).layers.at(4).decode,
+            (std::vector<int32_t>{0, 1, 2, -1}));
   // No rank has an expert twice, however many slots it has.
-  EXPECT_EQ(placedInOrder(threeExperts(4)).layers.at(1).prefill, (std::vector<int32_t>{0, 1, 2, -1, 1, 2, 0, -1}));
+  EXPECT_EQ(placedInOrder(threeExperts(4), true).layers.at(1).prefill,
+            (std::vector<int32_t>{0, 1, 2, -1, 1, 2, 0, -1}));
 }
 
 TEST(ExpertPlacement, IsReadAsItIsWritten) {

@@ -31,7 +31,7 @@ protected:
     program.layout = compiledText(plan.layout);
     program.weights = plan.memory.weights.value;
     bundle.nodes = 2;
-    place(placedInOrder(placedModel(spec, plan.layout)));
+    place(placedInOrder(placedModel(spec, plan.layout), /*hasCopies=*/true));
   }
   void place(const ExpertPlacement &placement) {
     bundle.placement = placement;
@@ -147,6 +147,35 @@ TEST_F(PlacementTest, CopiesKeepATokenOnItsNode) {
   said = manifest().at("dispersion");
   EXPECT_EQ(said.at("nodes_per_token").at("max"), 2);
   EXPECT_EQ(said.at("inter_node_bytes_per_token").at("max"), int64_t(spec.moeLayers().size()) * (2 * 300 + 2 * 200));
+}
+
+TEST_F(PlacementTest, ABoundIsAPartOfTheNumbers) {
+  const std::string free = manifest().at("numerics").at("id");
+  EXPECT_FALSE(manifest().at("numerics").contains("expert_nodes"));
+  program.bound = {1, 0};
+  json said = manifest();
+  const std::string hash = said.at("numerics").at("expert_nodes");
+  EXPECT_EQ(hash, expertNodes(bundle.placement, &PlacedExperts::decode, 7, 2).hash());
+  EXPECT_EQ(said.at("numerics").at("id"), free + "/m1-" + hash);
+  EXPECT_EQ(said.at("numerics").at("route_limit"), 1);
+  EXPECT_EQ(said.at("dispersion").at("kind"), "route-limit");
+  EXPECT_EQ(said.at("dispersion").at("nodes_per_token").at("max"), 1);
+  program.bound = {0, 0.25};
+  said = manifest();
+  EXPECT_EQ(said.at("numerics").at("id"), free + "/p0.25-" + hash);
+  EXPECT_EQ(said.at("numerics").at("locality_penalty"), 0.25);
+  EXPECT_EQ(said.at("dispersion").at("kind"), "penalty");
+  EXPECT_EQ(said.at("dispersion").at("nodes_per_token").at("max"), 2) << "a penalty bounds nothing";
+}
+
+TEST_F(PlacementTest, NodesHaveTheExpertsOfTheirSlots) {
+  place(4, {0, 1, 2, 3, 4, 5, 6, -1});
+  const ExpertNodes nodes = expertNodes(bundle.placement, &PlacedExperts::decode, 7, 2);
+  EXPECT_EQ(nodes.layerCount(), int64_t(spec.moeLayers().size()));
+  for (int64_t expert = 0; expert < 7; ++expert) {
+    EXPECT_EQ(nodes.has(0, expert, 0), expert < 4);
+    EXPECT_EQ(nodes.has(0, expert, 1), expert >= 4);
+  }
 }
 
 TEST_F(PlacementTest, OneRankHasNoPlacement) {

@@ -72,6 +72,26 @@ std::string problem(const TemporaryFolder &bundle) {
 
 } // namespace
 
+TEST(Experts, AreLeftOutWhereNobodyTakesThem) {
+  Experts model;
+  const MemoryTensors &tensors = model.tensors;
+  TemporaryFolder some, all;
+  PackOptions options;
+  options.takes = [](int64_t layer, int64_t expert) { return layer == 3 && expert % 2 == 0; };
+  Expected<PackReport> report = packWeights(model.map, tensors, some.path, options);
+  ASSERT_TRUE(report) << report.error().text();
+  const std::vector<std::optional<BlobRange>> ranges = rangesOf(some);
+  for (size_t expert = 0; expert < ranges.size(); ++expert)
+    EXPECT_EQ(ranges[expert].has_value(), expert % 2 == 0) << expert;
+  EXPECT_EQ(problem(some), "");
+  EXPECT_EQ(report->common, model.pack(all).common) << "of what is packed anyway";
+  options.takes = nullptr; // the others are added to those that are there
+  report = packWeights(model.map, tensors, some.path, options);
+  ASSERT_TRUE(report) << report.error().text();
+  EXPECT_EQ(report->writtenBytes, ranges[0]->bytes * 2);
+  EXPECT_EQ(matricesOf(some), matricesOf(all));
+}
+
 TEST(Experts, LieBehindOneAnotherOnPages) {
   const Experts model;
   TemporaryFolder bundle, plain;

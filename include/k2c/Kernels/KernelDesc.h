@@ -199,16 +199,30 @@ struct ExpandedAttentionDesc {
   FormFilter rows = FormFilter::Expanded;
 };
 
+/// On which nodes the experts of a row may be, by the experts of each node's slots (k2rt/placement.h): a node has an
+/// expert if one of its slots does, and several nodes may have it.
+struct NodeBound {
+  int64_t nodes = 1; ///< 1: nothing is bound
+  int64_t slots = 0; ///< of a node
+  int64_t most = 0;  ///< nodes of a row; 0: all
+  double penalty = 0;
+
+  bool isBound() const { return nodes > 1; }
+};
+
 /// Chooses the experts of each row, by falling weight. Arguments: logits [rows][experts] f32, [bias f32], step, layer
-/// ordinal -> experts i32 [rows][topK], weights f32 [rows][topK]. Everywhere, larger comes first, NaN last, ties by the
-/// lower index.
+/// ordinal, [held: the expert of each slot, nodes in a row] -> experts i32 [rows][topK], weights f32 [rows][topK].
+/// Everywhere, larger comes first, NaN last, ties by the lower index.
 ///   score    sigmoid(x); or exp(x - max) / sum, the sum in ascending expert from +0
 ///   choice   score + bias (without bias: the score); it chooses only
 ///   groups   experts / groups consecutive experts each; a group counts the sum of its groupBest (1 or 2) best choices
 ///            (best + second); the best topkGroups groups stay
-///   weights  of the topK best choices in the groups that stay: w = score; normalize: w / (sum + normalizerEps), the
-///   sum
-///            in falling choice from +0; then * scale (rounded to f32)
+///   bound    a node counts the sum, in falling choice from +0, of its n best choices in the groups that stay, or of
+///            all where it has fewer; nodes that have none come last. With a penalty, the best node by n = ceil(topK /
+///            nodes) is the row's home, and choices of experts that it has not fall by the penalty. With `most`, the
+///            best `most` nodes by n = ceil(topK / most) stay, by the choices as they now are
+///   weights  of the topK best choices in the groups and on the nodes that stay: w = score; normalize: w / (sum +
+///            normalizerEps), the sum in falling choice, without penalty, from +0; then * scale (rounded to f32)
 /// A row of step.forced_experts[layer] whose first entry is not K2RT_ROUTE_FREE is forced: these experts in place of
 /// the chosen; a negative entry is no expert (result -1, weight 0, last). A forced weight that is not NaN is used as it
 /// is. An entry >= experts: status 1. What results is copied to step.capture_experts and capture_weights [layer][row].
@@ -221,6 +235,7 @@ struct RoutingDesc {
   Scoring scoring = Scoring::Sigmoid;
   bool bias = false, normalize = true;
   double scale = 1.0;
+  NodeBound bound;
 };
 
 /// Sorts the routes by expert, stably, by counting. Arguments: experts i32 [rows][topK] -> permutation: int32

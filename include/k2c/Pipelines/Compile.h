@@ -24,6 +24,8 @@ struct CompileOptions {
   std::string topology = "host"; ///< a built-in name or a file
   std::string layout;            ///< how ranks divide the work; empty: k2c/Planner/CompileLayout.h
   std::string placement;         ///< a file: which rank holds which experts; empty: in order
+  int64_t routeLimit = 0;        ///< nodes that a token's experts are on, in a layer; 0: any
+  double localityPenalty = 0;    ///< by which choices of experts fall that a token's home node has not
   std::string target;            ///< LLVM CPU name; empty: this machine's
   std::string compute;           ///< f32 | bf16; empty: as the checkpoint is stored (k2c/Planner/ComputeType.h)
   std::string mla = "phased";    ///< phased | absorbed | expanded
@@ -82,12 +84,20 @@ std::string hostCpuName();
 /// The features of this machine's CPU that compiled code may use.
 std::vector<std::string> hostCpuFeatures();
 
-/// Adds weights and tokenizer of `checkpoint` to the shape-only bundle `bundle`; resumes where it was interrupted.
-/// Blobs live in `blobStore` unless it is empty. Error: the checkpoint is of another model than the one that was
-/// compiled. `note` receives what the user should know and is no error; it and `progress` may be null.
-Status packBundle(const std::string &bundle, const std::string &checkpoint, const std::string &blobStore,
-                  const std::function<void(const std::string &, int64_t, int64_t)> &progress,
-                  const std::function<void(const std::string &)> &note);
+/// The command line of `k2c pack`.
+struct PackBundleOptions {
+  std::string bundle;     ///< a shape-only one
+  std::string checkpoint; ///< folder, or org/name in $HF_HOME
+  std::string blobStore;  ///< where blobs live; empty: in the bundle
+  std::string ranks;      ///< "8-15,20": of the experts those that these ranks read; empty: all
+  /// `note` receives what the user should know and is no error; both may be null.
+  std::function<void(const std::string &, int64_t, int64_t)> progress;
+  std::function<void(const std::string &)> note;
+};
+
+/// Adds weights and tokenizer to a bundle; resumes where it was interrupted. Error: the checkpoint is of another model
+/// than the one that was compiled; ranks that the bundle does not have.
+Status packBundle(const PackBundleOptions &options);
 
 } // namespace k2c
 

@@ -15,7 +15,9 @@
 #include "k2c/Model/ModelSpec.h"
 #include "k2c/Planner/CompileLayout.h"
 #include "k2c/Planner/Plan.h"
+#include "k2c/Planner/RouteBound.h"
 #include "k2c/Target/Launch.h"
+#include <array>
 #include <string>
 #include <vector>
 
@@ -44,6 +46,7 @@ struct ProgramFacts {
   std::string topology;
   int64_t ranks = 1;
   std::string layout;                ///< as #dist.plan has it
+  RouteBound bound;                  ///< likewise
   int64_t cores = 1;                 ///< of the topology's device
   std::vector<int64_t> numa;         ///< its cores by NUMA node; empty: one node
   std::string cpu;                   ///< LLVM's name
@@ -65,6 +68,8 @@ struct BundleFacts {
   int64_t nodes = 1;         ///< of the topology
   ExpertPlacement placement; ///< of several ranks
   std::string placementText; ///< of placement.json; "": there is none
+  /// What links within a node and between nodes are called.
+  std::array<std::string, 2> tiers = {"node", "network"};
 };
 
 /// The placement's file in a bundle.

@@ -56,7 +56,10 @@ def AttachPlan : Pass<"attach-plan", "::mlir::ModuleOp"> {
            "new tokens from which a prompt segment of latent attention runs expanded; -1: never">,
     ListOption<"without", "without", "std::string", "optional passes to leave out">,
     Option<"tileChoice", "tile-choice", "int64_t", "0",
-           "which of the candidates in rising cost each tile is (tests of N0 take another than 0)">
+           "which of the candidates in rising cost each tile is (tests of N0 take another than 0)">,
+    Option<"routeLimit", "route-limit", "int64_t", "0", "nodes that experts of a token are on, in a layer; 0: any">,
+    Option<"localityPenalty", "locality-penalty", "double", "0.0",
+           "by how much choices of experts fall that a token's home node has not">
   ];
   let dependentDialects = ["::k2c::dist::DistDialect", "::k2c::kern::KernDialect"];
 }
@@ -101,6 +104,22 @@ def ShardExperts : Pass<"shard-experts", "::mlir::ModuleOp"> {
     ```
   }];
   let dependentDialects = ["::k2c::nn::NnDialect", "::k2c::moe::MoeDialect"];
+}
+
+def BoundDispersion : Pass<"bound-dispersion", "::mlir::ModuleOp"> {
+  let summary = "Bind the experts of a token to few nodes";
+  let description = [{
+    Where the plan has a route limit or a locality penalty, each moe.routing gets its bound: nodes of the topology, and
+    the slots of a node, which the moe.locate of its experts knows. This changes what a program computes; the numerics
+    id says so, with the nodes of all experts.
+
+    ```mlir
+    %e, %w = moe.routing %s, %b layer %l among 1 to 3 score sigmoid top 2 groups 1 of 1 ... // before
+    %e, %w = moe.routing %s, %b layer %l among 1 to 3 score sigmoid top 2 groups 1 of 1     // after
+        bound<nodes = 4, slots = 4, max = 2, penalty = 0.25> ...
+    ```
+  }];
+  let dependentDialects = ["::k2c::moe::MoeDialect"];
 }
 
 def FormKernels : Pass<"form-kernels", "::mlir::ModuleOp"> {

@@ -4,8 +4,13 @@
 // sort as the float does; NaN is the second smallest integer and "not to be chosen" the smallest. Choosing is then a
 // vector maximum over keys, and a few entries are kept sorted by insertion.
 //
-//   scores, keys of choices -> [keys outside the best groups := none] -> topK times: take the largest key
-//   -> weights -> [forced weights] -> sorted by weight -> experts, weights, captures
+//   scores, keys of choices -> [keys outside the best groups := none] -> [keys outside the home node fall]
+//   -> [keys outside the best nodes := none] -> topK times: take the largest key -> weights -> [forced weights]
+//   -> sorted by weight -> experts, weights, captures
+//
+// Nodes are rated like groups, but say by the placement which experts they have. An expert may be in two slots of a
+// node, and on two nodes: the best choices of a node are taken out of the keys and put back, so that each counts once,
+// and experts of the nodes that stay are marked.
 //
 //===----------------------------------------------------------------------===//
 #include "Emitters.h"
@@ -57,6 +62,13 @@ public:
       : b(b), d(d), padded(paddedExperts(d, b.lanes())), next(d.bias ? 2 : 1), chosen(b, d.topK), sorted(b, d.topK),
         scores(b.scratch(0)), keys(b.scratch(padded * 4)), groupKeys(b.scratch(2 * padded * 4)) {
     layer = b.integerOf(b.argument(next + 1));
+    if (d.bound.isBound()) {
+      nodeKeys = b.scratch((2 * padded + d.groups) * 4);
+      choices = b.scratch((2 * padded + d.groups + d.bound.nodes) * 4);
+      marks = b.scratch((3 * padded + d.groups + d.bound.nodes) * 4);
+      held = b.argument(next + 2);
+      ++next;
+    }
     experts = b.argument(next + 2);
     weights = b.argument(next + 3);
   }
@@ -68,6 +80,11 @@ private:
   void scoreRow(Value logits);
   void softmaxRow(Value logits);
   void limitGroups();
+  Value rateNode(Value node, int64_t counted);
+  void markExpertsOf(Value node);
+  void markBestNodes(int64_t count, int64_t among);
+  void lowerAway();
+  void limitNodes();
   Value bestOf(Value array, Value first, Value last);
   Value chooseBest();
   Value chooseForced(Value forced);
@@ -80,6 +97,11 @@ private:
   }
   Value isThere(Value pointer) { return b.compare(Compare::Ne, b.integerOf(pointer), 0); }
   Value score(Value expert) { return b.loadFloats(b.at(scores, b.extend(expert), DType::F32), DType::F32, 0); }
+  /// What expert `e` (i64) is chosen by.
+  Value choice(Value e) {
+    Value value = score(b.truncate(e));
+    return d.bias ? b.fadd(value, b.loadFloats(b.at(b.argument(1), e, DType::F32), DType::F32, 0)) : value;
+  }
   void storeKey(Value key, Value array, Value i) { b.store(key, b.at(array, i, DType::I32), DType::I32); }
   Value none() { return b.constant(b.i32(), noChoice); }
 
@@ -88,6 +110,7 @@ private:
   int64_t padded, next;
   SortedList chosen, sorted; ///< by choice, by weight
   Value scores, keys, groupKeys, layer, experts, weights;
+  Value held, nodeKeys, choices, marks; ///< of a bound; choices are those behind the keys
 };
 
 /// Ordered as the floats are; both zeros have one key.
@@ -129,6 +152,8 @@ void RoutingEmitter::scoreRow(Value logits) {
     }
     if (d.bias)
       score = b.fadd(score, b.loadFloats(b.argument(1), DType::F32, chunk));
+    if (d.bound.isBound())
+      b.storeFloats(score, choices, DType::F32, chunk);
     Value key = keyOf(score);
     if (chunk.mask)
       key = b.select(chunk.mask, key, b.constant(key.getType(), noChoice));
@@ -148,10 +173,6 @@ Value RoutingEmitter::bestOf(Value array, Value first, Value last) {
 /// A group counts its best choice, or two; keys outside the best groups become "none".
 void RoutingEmitter::limitGroups() {
   int64_t size = d.experts / d.groups;
-  auto choice = [&](Value e) {
-    Value value = score(b.truncate(e));
-    return d.bias ? b.fadd(value, b.loadFloats(b.at(b.argument(1), e, DType::F32), DType::F32, 0)) : value;
-  };
   b.loop(0, d.groups, 1, [&](Value group) {
     Value first = b.mul(group, size), last = b.add(first, size);
     Value best = bestOf(keys, first, last), count = choice(best);
@@ -173,10 +194,92 @@ void RoutingEmitter::limitGroups() {
   });
 }
 
-/// The topK largest keys into `chosen`; their number.
+/// The key of the sum of a node's best `counted` choices; none where it has none.
+Value RoutingEmitter::rateNode(Value node, int64_t counted) {
+  Value first = b.mul(node, d.bound.slots), last = b.add(first, d.bound.slots), taken = b.stack(counted * 4);
+  Value nobody = b.constant(b.i32(), -1);
+  Values all = b.loop(0, counted, 1, {b.number(0.0f), b.constant(0)}, [&](Value, ValueRange state) {
+    Values best = b.loop(first, last, 1, {nobody, none()}, [&](Value slot, ValueRange found) {
+      Value expert = b.loadI32(held, slot), key = b.loadI32(keys, b.extend(b.max(expert, 0)));
+      Value better = b.bitAnd(b.compare(Compare::Ge, expert, 0), b.compare(Compare::Gt, key, found[1]));
+      return Values{b.select(better, expert, found[0]), b.select(better, key, found[1])};
+    });
+    return b.choose(
+        b.compare(Compare::Ge, best[0], 0), {b.f32(), b.i64()},
+        [&] {
+          Value expert = b.extend(best[0]);
+          b.storeI32(best[0], taken, state[1]);
+          storeKey(none(), keys, expert);
+          Value own = b.loadFloats(b.at(choices, expert, DType::F32), DType::F32, 0);
+          return Values{b.fadd(state[0], own), b.add(state[1], 1)};
+        },
+        [&] { return Values{state[0], state[1]}; });
+  });
+  b.loop(b.constant(0), all[1], 1, [&](Value i) {
+    Value expert = b.extend(b.loadI32(taken, i));
+    storeKey(keyOf(b.loadFloats(b.at(choices, expert, DType::F32), DType::F32, 0)), keys, expert);
+  });
+  return b.select(b.compare(Compare::Gt, all[1], 0), keyOf(all[0]), none());
+}
+
+void RoutingEmitter::markExpertsOf(Value node) {
+  Value first = b.mul(node, d.bound.slots);
+  b.loop(first, b.add(first, d.bound.slots), 1, [&](Value slot) {
+    Value expert = b.loadI32(held, slot);
+    b.when(b.compare(Compare::Ge, expert, 0), [&] { b.storeI32(b.constant(b.i32(), 1), marks, b.extend(expert)); });
+  });
+}
+
+/// Marks the experts of the best `count` nodes, by their ceil(topK / among) best choices, and no others.
+void RoutingEmitter::markBestNodes(int64_t count, int64_t among) {
+  const int64_t lanes = b.lanes(), counted = (d.topK + among - 1) / among;
+  b.loop(0, d.bound.nodes, 1, [&](Value node) { storeKey(rateNode(node, counted), nodeKeys, node); });
+  b.loop(0, padded, lanes,
+         [&](Value e) { b.store(b.constant(b.vec(b.i32(), lanes), 0), b.at(marks, e, DType::I32), DType::I32); });
+  // Where fewer nodes have experts that can be chosen, one that has none is the best of those left.
+  b.loop(0, count, 1, [&](Value) {
+    Value node = bestOf(nodeKeys, b.constant(0), b.constant(d.bound.nodes));
+    storeKey(none(), nodeKeys, node);
+    markExpertsOf(node);
+  });
+}
+
+/// Choices of experts that the home node has not fall by the penalty.
+void RoutingEmitter::lowerAway() {
+  markBestNodes(1, d.bound.nodes);
+  b.columns(d.experts, [&](const Chunk &chunk) {
+    auto numbers = [&](Value array) {
+      return b.load(b.vec(b.i32(), chunk.lanes), b.at(array, chunk.column, DType::I32), DType::I32, chunk.mask);
+    };
+    Value own = b.loadFloats(choices, DType::F32, chunk), key = numbers(keys);
+    Value lowered = b.fsub(own, b.constantFloat(own.getType(), float(d.bound.penalty)));
+    lowered = b.select(b.compare(Compare::Ne, numbers(marks), 0), own, lowered);
+    b.storeFloats(lowered, choices, DType::F32, chunk);
+    key = b.select(b.compare(Compare::Eq, key, noChoice), key, keyOf(lowered));
+    b.store(key, b.at(keys, chunk.column, DType::I32), DType::I32, chunk.mask);
+  });
+}
+
+/// Keys of experts that none of the best nodes has become "none".
+void RoutingEmitter::limitNodes() {
+  markBestNodes(d.bound.most, d.bound.most);
+  Type vector = b.vec(b.i32(), b.lanes());
+  b.loop(0, padded, b.lanes(), [&](Value e) {
+    Value place = b.at(keys, e, DType::I32), mark = b.load(vector, b.at(marks, e, DType::I32), DType::I32);
+    Value key = b.load(vector, place, DType::I32);
+    b.store(b.select(b.compare(Compare::Ne, mark, 0), key, b.constant(vector, noChoice)), place, DType::I32);
+  });
+}
+
+/// The experts of the topK largest keys into `chosen`, in falling choice; their number.
 Value RoutingEmitter::chooseBest() {
   if (d.groups > 1 && d.topkGroups < d.groups)
     limitGroups();
+  const bool isLowered = d.bound.isBound() && d.bound.penalty > 0;
+  if (isLowered)
+    lowerAway();
+  if (d.bound.isBound() && d.bound.most > 0)
+    limitNodes();
   int64_t lanes = b.lanes();
   Type vector = b.vec(b.i32(), lanes);
   return b.loop(0, d.topK, 1, b.constant(0), [&](Value k, ValueRange count) {
@@ -192,7 +295,10 @@ Value RoutingEmitter::chooseBest() {
     Value expert = b.smallestLane(b.select(isBest, best[1], b.constant(vector, std::numeric_limits<int32_t>::max())));
     Value found = b.compare(Compare::Ne, key, noChoice);
     b.when(found, [&] {
-      chosen.set(k, key, expert, b.number(0.0f));
+      if (isLowered)
+        chosen.insert(k, keyOf(choice(b.extend(expert))), expert, b.number(0.0f));
+      else
+        chosen.set(k, key, expert, b.number(0.0f));
       storeKey(none(), keys, b.extend(expert));
     });
     return Values{b.select(found, b.add(count[0], 1), count[0])};
@@ -270,7 +376,8 @@ void RoutingEmitter::emitRow(Value row) {
 } // namespace
 
 int64_t routingBytes(const RoutingDesc &desc, int64_t lanes) {
-  return (2 * paddedExperts(desc, lanes) + desc.groups) * byteWidth(DType::I32);
+  const int64_t bound = desc.bound.isBound() ? 2 * paddedExperts(desc, lanes) + desc.bound.nodes : 0;
+  return (2 * paddedExperts(desc, lanes) + desc.groups + bound) * byteWidth(DType::I32);
 }
 
 void emitBody(KernelBuilder &b, const RoutingDesc &d, const TileConfig &) {

@@ -29,9 +29,10 @@ public:
   bool addOwnLayer();
   /// The ordinal of layer `value` in `among`.
   bool addOrdinal(mlir::Value value, nn::IndicesAttr among);
-  /// Parts of the placement that an op names by layer, among, count and slots: where this rank's tokens may go; what
-  /// `holder` has, experts and subtrees.
+  /// Parts of the placement that an op names by layer, among, count and slots: where this rank's tokens may go; the
+  /// experts in the slots of all ranks; what `holder` has, experts and subtrees.
   template <class Op> bool addPlaces(Op op) { return addPlacement(op, dist::Holder::Rank); }
+  template <class Op> bool addAllHeld(Op op) { return addPlacement(op, dist::Holder::World); }
   template <class Op> bool addHeld(Op op, dist::Holder holder, dist::Holder subtreesOf) {
     return addPlacement(op, holder) && addPlacement(op, subtreesOf);
   }

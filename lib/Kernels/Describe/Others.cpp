@@ -83,9 +83,12 @@ Described describeRouting(DescBuilder b, moe::RoutingOp op) {
   desc.bias = !!op.getBiasOperand();
   desc.normalize = op.getNormalize();
   desc.scale = op.getScale().convertToDouble();
+  if (moe::BoundAttr bound = op.getBoundAttr())
+    desc.bound = {bound.getNodes(), bound.getSlots(), bound.getMax(),
+                  bound.getPenalty() ? bound.getPenalty().getValueAsDouble() : 0};
   bool ok = b.addRows(op.getScores(), desc.logits) && (!desc.bias || b.addArgument(op.getBiasOperand())) &&
             b.addArgument(op.getBatch()) && b.addOrdinal(op.getLayer(), op.getAmong()) &&
-            b.addResult(op.getExperts()) && b.addResult(op.getWeights());
+            (!desc.bound.isBound() || b.addAllHeld(op)) && b.addResult(op.getExperts()) && b.addResult(op.getWeights());
   return b.finish(ok, desc);
 }
 

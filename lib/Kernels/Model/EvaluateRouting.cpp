@@ -1,7 +1,7 @@
 //===- EvaluateRouting.cpp - Choosing experts ---------------------------------===//
 //
-// RoutingDesc: scores, group-limited choice with a bias that chooses only, weights from the unbiased scores. Forced
-// routes replace the choice and go through the same arithmetic, so forcing what the router chose changes no bit.
+// RoutingDesc: scores, choice within groups and nodes with a bias that chooses only, weights from the unbiased scores.
+// Forced routes replace the choice and go through the same arithmetic, so forcing what the router chose changes no bit.
 //
 //===----------------------------------------------------------------------===//
 #include "Evaluation.h"
@@ -47,9 +47,11 @@ struct Route {
 
 struct Router {
   const RoutingDesc &desc;
+  const int32_t *held; ///< the expert of each slot; null where nothing is bound
   std::vector<float> scores, choices;
 
-  Router(const RoutingDesc &d, std::vector<float> logits, const float *bias) : desc(d), scores(std::move(logits)) {
+  Router(const RoutingDesc &d, std::vector<float> logits, const float *bias, const int32_t *held)
+      : desc(d), held(held), scores(std::move(logits)) {
     if (d.scoring == Scoring::Sigmoid)
       for (float &s : scores)
         s = k2rt_sigmoidf(s);
@@ -91,6 +93,52 @@ struct Router {
     return experts;
   }
 
+  /// For each node that has some of `experts`, these; none for the others.
+  std::vector<std::vector<int64_t>> byNode(const std::vector<int64_t> &experts) const {
+    std::vector<std::vector<int64_t>> lists(desc.bound.nodes);
+    for (int64_t node = 0; node < desc.bound.nodes; ++node) {
+      const int32_t *slots = held + node * desc.bound.slots;
+      for (int64_t e : experts)
+        if (std::find(slots, slots + desc.bound.slots, e) != slots + desc.bound.slots)
+          lists[node].push_back(e);
+    }
+    return lists;
+  }
+
+  /// Those of `experts` that one of the best `count` nodes has, by their ceil(topK / among) best values.
+  std::vector<int64_t> onBestNodes(const std::vector<float> &values, const std::vector<int64_t> &experts, int64_t count,
+                                   int64_t among) const {
+    const std::vector<std::vector<int64_t>> lists = byNode(experts);
+    std::vector<float> counts(desc.bound.nodes);
+    std::vector<int64_t> nodes, kept;
+    for (int64_t node = 0; node < desc.bound.nodes; ++node) {
+      for (int64_t e : best(values, lists[node], (desc.topK + among - 1) / among))
+        counts[node] += values[e];
+      if (!lists[node].empty())
+        nodes.push_back(node);
+    }
+    for (int64_t node : best(counts, nodes, count))
+      kept.insert(kept.end(), lists[node].begin(), lists[node].end());
+    std::sort(kept.begin(), kept.end());
+    kept.erase(std::unique(kept.begin(), kept.end()), kept.end());
+    return kept;
+  }
+
+  /// The chosen experts in falling choice.
+  std::vector<int64_t> choose() const {
+    std::vector<int64_t> experts = allowed();
+    std::vector<float> values = choices;
+    if (desc.bound.isBound() && desc.bound.penalty > 0) {
+      const std::vector<int64_t> home = onBestNodes(values, experts, 1, desc.bound.nodes);
+      for (int64_t e = 0; e < desc.experts; ++e)
+        if (!std::binary_search(home.begin(), home.end(), e))
+          values[e] = values[e] - float(desc.bound.penalty);
+    }
+    if (desc.bound.isBound() && desc.bound.most > 0)
+      experts = onBestNodes(values, experts, desc.bound.most, desc.bound.most);
+    return best(choices, best(values, experts, desc.topK), desc.topK);
+  }
+
   /// Weights of `experts`, which are in falling choice.
   std::vector<Route> weigh(const std::vector<int64_t> &experts) const {
     float sum = 0;
@@ -103,7 +151,7 @@ struct Router {
     return routes;
   }
 
-  std::vector<Route> chosen() const { return weigh(best(choices, allowed(), desc.topK)); }
+  std::vector<Route> chosen() const { return weigh(choose()); }
 
   /// Routes of forced experts; weights[k] replaces the router's when it is not NaN. `weights` may be null.
   std::vector<Route> forced(const int32_t *experts, const float *weights) const {
@@ -144,10 +192,11 @@ Status run(const RoutingDesc &d, Arguments args, const k2rt_ir_step &step) {
   const float *bias = d.bias ? args.array<float>() : nullptr;
   args.pointer();
   int64_t layer = args.ordinal();
+  const int32_t *held = d.bound.isBound() ? args.array<int32_t>() : nullptr;
   int32_t *experts = args.array<int32_t>();
   float *weights = args.array<float>();
   for (int64_t row = 0; row < step.token_rows; ++row) {
-    Router router(d, loadRow(logits, d.logits, row), bias);
+    Router router(d, loadRow(logits, d.logits, row), bias, held);
     int64_t at = (layer * step.token_rows + row) * d.topK;
     const int32_t *forced = shifted<int32_t>(step.forced_experts, at);
     bool isForced = forced && forced[0] != K2RT_ROUTE_FREE;

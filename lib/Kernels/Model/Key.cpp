@@ -119,10 +119,14 @@ std::string keyOf(const ExpandedAttentionDesc &d) {
 }
 
 std::string keyOf(const RoutingDesc &d) {
-  return (d.scoring == Scoring::Sigmoid ? "routing_sigmoid" : "routing_softmax") +
-         fields("logits", d.logits, "experts", d.experts, "top", d.topK, "groups", d.groups, "top_groups", d.topkGroups,
-                "group_best", d.groupBest, "bias", int64_t(d.bias), "normalize", int64_t(d.normalize), "scale",
-                d.scale);
+  std::string text =
+      (d.scoring == Scoring::Sigmoid ? "routing_sigmoid" : "routing_softmax") +
+      fields("logits", d.logits, "experts", d.experts, "top", d.topK, "groups", d.groups, "top_groups", d.topkGroups,
+             "group_best", d.groupBest, "bias", int64_t(d.bias), "normalize", int64_t(d.normalize), "scale", d.scale);
+  if (d.bound.isBound())
+    text += fields("nodes", d.bound.nodes, "node_slots", d.bound.slots, "most_nodes", d.bound.most, "penalty",
+                   d.bound.penalty);
+  return text;
 }
 
 std::string keyOf(const PermutationDesc &d) { return "permutation" + fields("experts", d.experts, "top", d.topK); }

@@ -146,6 +146,8 @@ struct ArgumentList {
       weight("bias", d.experts, DType::F32);
     step(Effect::captures({Capture::Experts, Capture::Weights}));
     layer();
+    if (d.bound.isBound())
+      placement(Role::Held, "held", d.bound.nodes * d.bound.slots);
     result("experts", Rows{d.logits.space, d.topK, d.topK, DType::I32}, Effect::writes().byRow());
     result("weights", Rows{d.logits.space, d.topK, d.topK, DType::F32}, Effect::writes().byRow());
   }

@@ -155,6 +155,16 @@ public:
     atMost("chosen experts", d.topK, "those of the kept groups",
            d.topkGroups * (d.experts / std::max<int64_t>(d.groups, 1)));
     atLeast("chosen experts", d.topK, 1);
+    if (d.bound.isBound())
+      bound(d);
+  }
+  /// A row may go to some of the nodes, which have all experts.
+  void bound(const RoutingDesc &d) {
+    atMost("experts", d.experts, "the slots of all nodes", d.bound.nodes * d.bound.slots);
+    atLeast("nodes of a row", d.bound.most, 0);
+    atMost("nodes of a row", d.bound.most, "nodes but one", d.bound.nodes - 1);
+    that(d.bound.penalty >= 0 && d.bound.penalty <= 1, "a penalty is 0 to 1");
+    that(d.bound.most > 0 || d.bound.penalty > 0, "a bound has a limit or a penalty");
   }
   void operator()(const PermutationDesc &d) {
     atLeast("experts", d.experts, 1);

@@ -1,8 +1,9 @@
 //===- Dispersion.cpp - To how many nodes a token goes ------------------------===//
 //
-// A token chooses at most `topK` experts, of at most `topGroups` groups: both bound the nodes that it goes to, and so
-// do copies of experts on its own node. Sums that come back are as many as a receiver has whole subtrees, but no more
-// than choices.
+// A token chooses at most `topK` experts, of at most `topGroups` groups, on at most as many nodes as a route limit lets
+// it: all bound the nodes that it goes to, and so do copies of experts on its own node. A penalty bounds nothing, as
+// choices may differ by more. Sums that come back are as many as a receiver has whole subtrees, but no more than
+// choices.
 //
 //===----------------------------------------------------------------------===//
 #include "Dispersion.h"
@@ -126,6 +127,8 @@ json dispersionJson(const ModelSpec &spec, const ProgramFacts &program, const Bu
     if (isNew) {
       const Placed experts(*spec.moe, placed.decode, program.ranks, bundle.nodes);
       spread = experts.spread();
+      if (program.bound.limit > 0) // an expert is on one node then
+        spread.away = std::min(spread.away, program.bound.limit);
       const int64_t receivers =
           isTwoHop ? spread.away : std::min(spec.moe->topK, spread.away * (program.ranks / bundle.nodes));
       ofLayer = receivers * rowBytes(program, /*isQuota=*/true) +
@@ -134,6 +137,9 @@ json dispersionJson(const ModelSpec &spec, const ProgramFacts &program, const Bu
     most.includes(spread);
     bytes += ofLayer;
   }
+  if (program.bound.isBound())
+    return program.bound.limit > 0 ? said("route-limit", std::min(most.nodes, program.bound.limit), bytes)
+                                   : said("penalty", most.nodes, bytes);
   return said(most.nodes < most.choices                             ? "group-limited"
               : most.nodes < std::min(spec.moe->topK, bundle.nodes) ? "placement"
                                                                     : "none",

@@ -52,16 +52,26 @@ json modelJson(const ModelSpec &spec) {
           {"active_parameters", activeParameters(spec, false).value()}};
 }
 
-/// N0: what the bits depend on besides checkpoint and tokens. A model without latent attention has no form.
-json numericsJson(const ModelSpec &spec, const Plan &plan, const ProgramFacts &program) {
+/// N0: what the bits depend on besides checkpoint and tokens. A model without latent attention has no form, and where
+/// experts are matters only to a router that is bound to nodes.
+json numericsJson(const ModelSpec &spec, const Plan &plan, const ProgramFacts &program, const BundleFacts &bundle) {
   const bool latent = spec.latentAttention() != nullptr;
-  return {
-      {"version", K2RT_NUMERICS_VERSION},
-      {"compute", program.compute},
-      {"compute_reason", plan.computeReason},
-      {"mla", program.mla},
-      {"class", program.bitClass},
-      {"id", K2RT_NUMERICS_PREFIX + program.compute + "/" + (latent ? program.mla : "none") + "/" + program.bitClass}};
+  std::string id =
+      K2RT_NUMERICS_PREFIX + program.compute + "/" + (latent ? program.mla : "none") + "/" + program.bitClass;
+  json numerics = {{"version", K2RT_NUMERICS_VERSION},
+                   {"compute", program.compute},
+                   {"compute_reason", plan.computeReason},
+                   {"mla", program.mla},
+                   {"class", program.bitClass}};
+  if (program.bound.isBound()) {
+    const std::string nodes =
+        expertNodes(bundle.placement, &PlacedExperts::decode, spec.moe->experts, bundle.nodes).hash();
+    numerics.update(
+        {{"route_limit", program.bound.limit}, {"locality_penalty", program.bound.penalty}, {"expert_nodes", nodes}});
+    id += boundNumerics(program.bound.limit, program.bound.penalty, nodes);
+  }
+  numerics["id"] = id;
+  return numerics;
 }
 
 json cacheJson(const std::vector<CachePlane> &cache) {
@@ -110,6 +120,8 @@ json topologyJson(const ProgramFacts &program, const BundleFacts &bundle) {
       {"name", program.topology}, {"ranks", program.ranks}, {"nodes", bundle.nodes}, {"cores", program.cores}};
   if (!program.numa.empty())
     topology["numa"] = program.numa;
+  if (program.ranks > 1)
+    topology["tiers"] = bundle.tiers;
   return topology;
 }
 
@@ -185,7 +197,7 @@ std::string manifestText(const ModelSpec &spec, const Plan &plan, const ProgramF
                    {"k2c", K2C_VERSION},
                    {"model", modelJson(spec)},
                    {"spec", specJson(spec)},
-                   {"numerics", numericsJson(spec, plan, program)},
+                   {"numerics", numericsJson(spec, plan, program, bundle)},
                    {"target",
                     {{"cpu", program.cpu},
                      {"features_required", program.features},

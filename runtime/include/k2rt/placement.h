@@ -128,16 +128,11 @@ static inline int64_t k2rt_placement_one_of_each_node(int32_t *to, const int32_t
   return nodes;
 }
 
-/* Fills the rest of a layer's table from its expert_of_slot, for tokens of `rank`. `slots` are those of all ranks, each
- * of the `ranks` has equally many, and each of the `nodes` equally many ranks; each expert is in a slot. `list`: room
- * for k2rt_places_entries, in which all slots of all experts are left. */
-static inline void k2rt_placement_fill(int32_t *table, int32_t *list, int64_t experts, int64_t slots, int64_t ranks,
-                                       int64_t nodes, int64_t rank) {
+/* The places of experts for tokens of `rank`; `list` has all slots of all experts. */
+static inline void k2rt_placement_choose(int32_t *places, const int32_t *list, int64_t experts, int64_t slots,
+                                         int64_t ranks, int64_t nodes, int64_t rank) {
   const int64_t of_rank = slots / ranks, of_node = slots / nodes, node = rank * of_rank / of_node;
-  int32_t *places = table + k2rt_placement_places(experts, slots), *to = places + experts + 1;
-  k2rt_placement_list(list, table, experts, slots);
-  k2rt_placement_subtrees(table + k2rt_placement_rank_subtree(slots), list, experts, of_rank);
-  k2rt_placement_subtrees(table + k2rt_placement_node_subtree(experts, slots), list, experts, of_node);
+  int32_t *const slot = places + experts + 1, *to = slot;
   for (int64_t expert = 0; expert < experts; ++expert) {
     const int32_t *first = list + experts + 1 + list[expert], *end = list + experts + 1 + list[expert + 1];
     const int32_t *here = first, *past, *own = 0;
@@ -149,10 +144,21 @@ static inline void k2rt_placement_fill(int32_t *table, int32_t *list, int64_t ex
       here = own, past = own + 1;
     else if (here == past)
       here = first, past = end;
-    places[expert] = (int32_t)(to - places - experts - 1);
+    places[expert] = (int32_t)(to - slot);
     to += k2rt_placement_one_of_each_node(to, here, past, of_node, rank);
   }
-  places[experts] = (int32_t)(to - places - experts - 1);
+  places[experts] = (int32_t)(to - slot);
+}
+
+/* Fills the rest of a layer's table from its expert_of_slot, for tokens of `rank`. `slots` are those of all ranks, each
+ * of the `ranks` has equally many, and each of the `nodes` equally many ranks; each expert is in a slot. `list`: room
+ * for k2rt_places_entries, in which all slots of all experts are left. */
+static inline void k2rt_placement_fill(int32_t *table, int32_t *list, int64_t experts, int64_t slots, int64_t ranks,
+                                       int64_t nodes, int64_t rank) {
+  k2rt_placement_list(list, table, experts, slots);
+  k2rt_placement_subtrees(table + k2rt_placement_rank_subtree(slots), list, experts, slots / ranks);
+  k2rt_placement_subtrees(table + k2rt_placement_node_subtree(experts, slots), list, experts, slots / nodes);
+  k2rt_placement_choose(table + k2rt_placement_places(experts, slots), list, experts, slots, ranks, nodes, rank);
 }
 
 #ifdef __cplusplus

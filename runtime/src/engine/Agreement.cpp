@@ -11,8 +11,7 @@ namespace k2c::runtime {
 
 namespace {
 
-constexpr std::array<const char *, 5> hashed = {"manifest.json", "program.so", "placement.json", "files.json",
-                                                "what --placement names"};
+constexpr std::array<const char *, 4> hashed = {"manifest.json", "program.so", "placement.json", "files.json"};
 
 template <size_t n> std::string textOf(const std::array<char, n> &text) {
   return shortened(std::string(text.data(), ::strnlen(text.data(), n)));
@@ -28,14 +27,39 @@ std::string nameOf(const std::vector<RankPresence> &all, int32_t rank) {
 
 bool areTogether(const RankPresence &a, const RankPresence &b) { return a.host == b.host && a.boot == b.boot; }
 
+/// What both ranks have a hash of is the same. `what`: in a message.
+Status expectSame(const std::vector<RankPresence> &all, int32_t rank, int32_t other, const char *what, uint64_t own,
+                  uint64_t others, const char *remedy = "give every host the same bundle") {
+  if (own == others)
+    return {};
+  return Error{K2RT_INVALID_BUNDLE, nameOf(all, rank),
+               std::string(what) + " hashes to " + hashText(own) + ", that of " + nameOf(all, other) + " to " +
+                   hashText(others),
+               remedy};
+}
+
 Status checkBundles(const std::vector<RankPresence> &all) {
-  for (int32_t rank = 1; rank < static_cast<int32_t>(all.size()); ++rank)
+  const int32_t ranks = static_cast<int32_t>(all.size());
+  int32_t whole = 0; // the first that has all weights
+  while (whole < ranks && all[whole].allWeights == 0)
+    ++whole;
+  for (int32_t rank = 1; rank < ranks; ++rank) {
+    const RankPresence &own = all[rank], &first = all[0];
     for (size_t i = 0; i < hashed.size(); ++i)
-      if (all[rank].hashes[i] != all[0].hashes[i])
-        return Error{K2RT_INVALID_BUNDLE, nameOf(all, rank),
-                     std::string(hashed[i]) + " hashes to " + hashText(all[rank].hashes[i]) + ", that of " +
-                         nameOf(all, 0) + " to " + hashText(all[0].hashes[i]),
-                     "give every host the same bundle"};
+      if (Status same = expectSame(all, rank, 0, hashed[i], own.hashes[i], first.hashes[i]); !same)
+        return same;
+    if (Status same = expectSame(all, rank, 0, "what --placement names", own.placements, first.placements,
+                                 "give every host the same file");
+        !same)
+      return same;
+    if (Status same = expectSame(all, rank, 0, "what all ranks have of the weights", own.commonWeights,
+                                 first.commonWeights, "pack all hosts from one checkpoint");
+        !same)
+      return same;
+    if (own.allWeights)
+      if (Status same = expectSame(all, rank, whole, weightIndexFile, own.allWeights, all[whole].allWeights); !same)
+        return same;
+  }
   return {};
 }
 
@@ -58,13 +82,17 @@ Status checkNodes(const std::vector<RankPresence> &all, const RankFacts &ranks) 
 
 } // namespace
 
-RankPresence presenceOf(const FileList &files, const Manifest &manifest, const std::vector<PlacementText> &placements) {
+RankPresence presenceOf(const FileList &files, const Manifest &manifest, const std::vector<PlacementText> &placements,
+                        const PackedRanks &packed) {
   RankPresence own;
   std::string named;
-  for (const auto &[place, text, fromStep] : placements)
-    named += std::to_string(fromStep) + "\n" + text;
+  for (const PlacementText &each : placements)
+    named += std::to_string(each.fromStep) + "\n" + each.text;
   own.hashes = {files.hashOf("manifest.json"), files.hashOf("program.so"), files.hashOf(manifest.ranks.placement.file),
-                files.hash(), named.empty() ? 0 : hashOf(named.data(), named.size())};
+                files.hashBut({weightIndexFile, packedRanksFile})};
+  own.placements = named.empty() ? 0 : hashOf(named.data(), named.size());
+  own.commonWeights = packed.common;
+  own.allWeights = packed.ranks.empty() ? files.hashOf(weightIndexFile) : 0;
   ::gethostname(own.host.data(), own.host.size());
   put(readSmallFile("/proc/sys/kernel/random/boot_id"), own.boot);
   return own;

@@ -6,6 +6,7 @@
 #include "exchange/Exchange.h"
 #include "program/FileList.h"
 #include "program/Manifest.h"
+#include "program/PackedRanks.h"
 #include "program/Placement.h"
 #include <array>
 #include <vector>
@@ -14,14 +15,18 @@ namespace k2c::runtime {
 
 /// What a rank says of itself, as bytes that are the same in all processes.
 struct RankPresence {
-  /// Of manifest, program, placement and all files of the bundle, and of the placements beside it; 0: it has none.
-  std::array<uint64_t, 5> hashes{};
+  /// Of manifest, program, placement and all files of the bundle but those of its weights; 0: it has none.
+  std::array<uint64_t, 4> hashes{};
+  uint64_t placements = 0; ///< of those beside the bundle; 0: there are none
+  /// Of the weights that all ranks have; and of the index of all weights, 0: they are of some ranks.
+  uint64_t commonWeights = 0, allWeights = 0;
   std::array<char, 64> host{}; ///< its name, cut where it is longer
   std::array<char, 40> boot{}; ///< of its system: ranks on one host have both in common
 };
 
-/// Of this process, with a bundle whose list and manifest are read, and with `placements`.
-RankPresence presenceOf(const FileList &files, const Manifest &manifest, const std::vector<PlacementText> &placements);
+/// Of this process, with a bundle whose list and manifest are read, with `placements` and the weights of `packed`.
+RankPresence presenceOf(const FileList &files, const Manifest &manifest, const std::vector<PlacementText> &placements,
+                        const PackedRanks &packed);
 
 /// This rank's place among those of its host.
 struct HostPlace {

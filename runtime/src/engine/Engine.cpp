@@ -1,4 +1,8 @@
 // What can be refused cheaply comes first: options, the trace's file, then memory.
+//
+// A step of several ranks has a record for each, made as it is prepared; which table of the placement it goes by is
+// known when all are there, and is written into them then. What a run counts of its routes it has from the results that
+// rank 0 gets anyway.
 #include "engine/Engine.h"
 #include <algorithm>
 
@@ -10,6 +14,12 @@ Expected<std::unique_ptr<Engine>> Engine::create(const Bundle &bundle, std::uniq
     return Error{K2RT_INVALID_ARGUMENT, "--chunk", "is " + std::to_string(options.chunk) + ", must be at least 1", ""};
   std::unique_ptr<Engine> engine(new Engine(bundle));
   engine->chunkTokens = options.chunk > 0 ? options.chunk : bundle.manifest.limits.step_tokens;
+  if (options.countsExperts)
+    engine->counted.emplace(bundle.manifest);
+  if (options.countsTraffic)
+    engine->routed.emplace(bundle);
+  if (engine->capturesExperts())
+    engine->chosen.resize(bundle.manifest.moeLayers.size() * bundle.manifest.limits.step_tokens * bundle.manifest.topK);
   if (!options.traceFile.empty()) {
     Expected<std::unique_ptr<Trace>> trace = Trace::create(options.traceFile, device->workers());
     if (!trace)
@@ -24,6 +34,8 @@ Expected<std::unique_ptr<Engine>> Engine::create(const Bundle &bundle, std::uniq
     engine->member = std::move(*member);
     if (Status added = engine->addRanks(); !added)
       return added.takeError();
+    if (Status chosen = engine->choosePlacements(); !chosen)
+      return chosen.takeError();
     return engine;
   }
   Expected<std::unique_ptr<Rank>> rank = Rank::create(bundle, std::move(device), engine->trace.get());
@@ -45,9 +57,30 @@ Status Engine::addRanks() {
   return {};
 }
 
-void Engine::prepare(int32_t rank, const k2rt_ir_step &step, bool wantsLogits) {
-  if (!member)
+/// The first has to hold; of a bundle's own, an expert that is not there ends the run when a token wants it.
+Status Engine::choosePlacements() {
+  for (const PlacementPeriod &period : theBundle.placement.periods()) {
+    const std::optional<int32_t> lacking = std::max(member->lacking(period.prefill), member->lacking(period.decode));
+    if (!lacking || period.isOwn)
+      periods.push_back(period);
+    else if (period.fromStep > 0)
+      refused.push_back({period.place, *lacking});
+    else
+      return Error{K2RT_INVALID_ARGUMENT, period.place,
+                   "rank " + std::to_string(*lacking) + " has not the weights of all experts that it would have",
+                   "give its host their weights: k2c pack DIR --checkpoint FOLDER"};
+  }
+  return {};
+}
+
+void Engine::prepare(int32_t rank, const k2rt_ir_step &asked, bool wantsLogits) {
+  k2rt_ir_step step = asked;
+  if (capturesExperts() && !step.capture_experts)
+    step.capture_experts = chosen.data();
+  if (!member) {
+    only = step;
     return theRank->upload(step);
+  }
   if (rank == 0) {
     records.records.clear();
     records.ends.clear();
@@ -64,27 +97,39 @@ void Engine::prepare(int32_t rank, const k2rt_ir_step &step, bool wantsLogits) {
                             resultLayout(manifest(), step.token_rows, step.output_rows, of.flags).bytes);
 }
 
-/// A sequence with several rows in a step has those of its prompt.
 void Engine::countRows(const k2rt_ir_step &step) {
   const auto *begin = static_cast<const int32_t *>(step.seq_begin);
   for (int64_t sequence = 0; sequence < step.seq_rows; ++sequence)
-    if (const int32_t rows = begin[sequence + 1] - begin[sequence]; rows > 1)
-      promptRows += rows;
-    else
-      ++generatedRows;
+    (phaseOf(step, sequence) == Phase::prefill ? promptRows : generatedRows) += begin[sequence + 1] - begin[sequence];
 }
 
 Status Engine::run() {
-  const size_t table = theBundle.placement.tableAt(steps, promptRows > generatedRows);
+  const size_t table = tableAt(periods, steps, promptRows > generatedRows);
   ++steps;
-  if (!member)
-    return theRank->run();
   int64_t begin = 0;
   for (const int64_t end : records.ends) {
     setTable(records.records.data() + begin, table);
     begin = end;
   }
-  return member->step(records, gathered);
+  Status ran = member ? member->step(records, gathered) : theRank->run();
+  if (ran && capturesExperts())
+    countCaptured(table);
+  return ran;
+}
+
+void Engine::countCaptured(size_t table) {
+  for (int32_t rank = 0; rank < ranks(); ++rank) {
+    const k2rt_ir_step &step = member ? states[rank].prepared : only;
+    const auto *experts = static_cast<const int32_t *>(step.capture_experts);
+    if (member) {
+      const ResultLayout layout = resultLayout(manifest(), step.token_rows, step.output_rows, states[rank].flags);
+      experts = reinterpret_cast<const int32_t *>(gathered.results.data() + gathered.begins[rank] + layout.experts);
+    }
+    if (counted)
+      counted->count(rank, step, experts);
+    if (routed)
+      routed->count(rank, step, experts, table);
+  }
 }
 
 /// Copies `count` values at `offset` of results to a buffer of the caller, if it has one.

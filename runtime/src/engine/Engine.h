@@ -7,16 +7,22 @@
 #ifndef K2RT_ENGINE_ENGINE_H
 #define K2RT_ENGINE_ENGINE_H
 
+#include "engine/ExpertStatistics.h"
 #include "engine/RankMember.h"
+#include "engine/RouteTraffic.h"
 #include "engine/Trace.h"
 #include <memory>
+#include <optional>
 #include <string>
+#include <vector>
 
 namespace k2c::runtime {
 
 struct EngineOptions {
-  int64_t chunk = 0;     ///< most prompt tokens of a sequence per step; 0: as many as fit
-  std::string traceFile; ///< "": no trace
+  int64_t chunk = 0;          ///< most prompt tokens of a sequence per step; 0: as many as fit
+  std::string traceFile;      ///< "": no trace
+  bool countsExperts = false; ///< has statistics()
+  bool countsTraffic = false; ///< has traffic(); of several ranks
 };
 
 class Engine {
@@ -43,6 +49,19 @@ public:
   Status run();
   /// What `rank` computed; what it captured is in the buffers of its step, up to the results of another rank.
   StepResults results(int32_t rank);
+  /// Of all steps that have run; null unless they were asked for.
+  const ExpertStatistics *statistics() const { return counted ? &*counted : nullptr; }
+  const RouteTraffic *traffic() const { return routed ? &*routed : nullptr; }
+  int64_t stepsRun() const { return steps; }
+  /// Of several ranks, before finish: what the exchange of each has counted.
+  Expected<std::vector<Counters>> counters() { return member->counters(); }
+
+  /// A placement by which no step goes, because a rank lacks weights of its experts.
+  struct RefusedPlacement {
+    std::string place;
+    int32_t rank;
+  };
+  const std::vector<RefusedPlacement> &refusedPlacements() const { return refused; }
 
   /// Safe in a signal handler.
   void interrupt();
@@ -62,18 +81,27 @@ private:
     uint32_t flags = 0; ///< StepFlag
   };
   Status addRanks();
+  Status choosePlacements();
   void countRows(const k2rt_ir_step &step);
+  bool capturesExperts() const { return counted || routed; }
+  void countCaptured(size_t table);
 
   const Bundle &theBundle;
   int64_t chunkTokens = 0;
   std::unique_ptr<Trace> trace;
-  std::vector<RankState> states; ///< by rank; of one rank none
+  std::vector<RankState> states;        ///< by rank; of one rank none
+  std::vector<PlacementPeriod> periods; ///< of the placement, those that hold
+  std::vector<RefusedPlacement> refused;
   AllRecords records;
   AllResults gathered;
   int64_t steps = 0;
   int64_t promptRows = 0, generatedRows = 0; ///< of the step that is prepared, of all ranks
-  std::unique_ptr<Rank> theRank;             ///< of one rank; behind the trace, into which its device records
-  std::unique_ptr<RankMember> member;        ///< of several; behind what it sends and receives
+  k2rt_ir_step only = {};                    ///< of one rank: the step that was prepared
+  std::optional<ExpertStatistics> counted;
+  std::optional<RouteTraffic> routed;
+  std::vector<int32_t> chosen;        ///< what steps capture for these two, of a rank at a time
+  std::unique_ptr<Rank> theRank;      ///< of one rank; behind the trace, into which its device records
+  std::unique_ptr<RankMember> member; ///< of several; behind what it sends and receives
 };
 
 } // namespace k2c::runtime

@@ -18,7 +18,7 @@ Grid gridOf(const RankFacts &ranks) {
   return grid;
 }
 
-enum ControlSite : int32_t { recordSite, resultSite, loadedSite };
+enum ControlSite : int32_t { recordSite, resultSite, loadedSite, countersSite };
 
 void Bytes::Free::operator()(std::byte *memory) const { std::free(memory); }
 
@@ -51,7 +51,7 @@ Expected<std::unique_ptr<RankMember>> RankMember::create(const Bundle &bundle, s
   if (Status taken = member->told(member->record.reserve(recordCapacity(bundle.manifest, member->theRank->arrays())));
       !taken)
     return taken.takeError();
-  if (Status all = member->await(); !all)
+  if (Status all = member->await(bundle); !all)
     return all.takeError();
   return member;
 }
@@ -70,20 +70,26 @@ Status RankMember::run(Collective &collective) {
   return exchange->run(collective);
 }
 
-/// Returns when all ranks have loaded.
-Status RankMember::await() {
-  const int64_t own = 1;
-  std::vector<int64_t> all(sent.size());
+/// Returns when all ranks have loaded and told what they have.
+Status RankMember::await(const Bundle &bundle) {
+  uint64_t own = 0;
+  for (size_t table = 0; table < bundle.placement.count(); ++table)
+    own |= uint64_t(bundle.weights.hasAll(table)) << table;
+  tables.resize(sent.size());
   Collective loaded{Op::allGather, Axis::world, static_cast<uint32_t>(firstSite + loadedSite)};
   loaded.source = &own;
-  loaded.result = all.data();
+  loaded.result = tables.data();
   loaded.bytes = sizeof own;
   loaded.isPatient = true;
   return run(loaded);
 }
 
-/// False: it was the record of the end.
-Expected<bool> RankMember::takeRecord(const AllRecords *records) {
+std::optional<int32_t> RankMember::lacking(size_t table) const {
+  const auto found = std::find_if(tables.begin(), tables.end(), [&](uint64_t has) { return (has >> table & 1) == 0; });
+  return found == tables.end() ? std::nullopt : std::optional(static_cast<int32_t>(found - tables.begin()));
+}
+
+Expected<StepRecordKind> RankMember::takeRecord(const AllRecords *records) {
   std::fill(sent.begin(), sent.end(), 0);
   std::fill(received.begin(), received.end(), 0);
   std::fill(receivedOffsets.begin(), receivedOffsets.end(), 0);
@@ -105,7 +111,7 @@ Expected<bool> RankMember::takeRecord(const AllRecords *records) {
   if (!read)
     return told(read.takeError()).takeError();
   current = *read;
-  return current.header.kind == stepRecord;
+  return static_cast<StepRecordKind>(current.header.kind);
 }
 
 /// Where `offset` bytes of results are; null where they have no such part.
@@ -161,8 +167,60 @@ Status RankMember::giveResults(AllResults *all) {
   return done;
 }
 
+/// Words of counters of each rank: as many as it has sites and layers. Refuses more than a rank can have.
+Expected<std::vector<int64_t>> RankMember::gatherSizes(int64_t ownWords) {
+  std::vector<int64_t> words(sent.size());
+  Collective gather{Op::allGather, Axis::world, static_cast<uint32_t>(firstSite + countersSite)};
+  gather.source = &ownWords;
+  gather.result = words.data();
+  gather.bytes = sizeof ownWords;
+  if (Status done = run(gather); !done)
+    return done.takeError();
+  const int64_t most = (firstSite + countersSite + 1) * (manifest.layers + 1) * Counters::entryWords(ranks());
+  for (size_t rank = 0; rank < words.size(); ++rank)
+    if (words[rank] < 0 || words[rank] > most)
+      return told(Error{K2RT_PEER_FAILED, "counters",
+                        "rank " + std::to_string(rank) + " has " + std::to_string(words[rank]) +
+                            " words of them, a rank of this program at most " + std::to_string(most),
+                        "start the same build of k2c on every host"})
+          .takeError();
+  return words;
+}
+
+Status RankMember::giveCounters(std::vector<Counters> *all) {
+  const std::vector<int64_t> counted = exchange->counters().words(ranks());
+  Expected<std::vector<int64_t>> words = gatherSizes(static_cast<int64_t>(counted.size()));
+  if (!words)
+    return words.takeError();
+  std::fill(sent.begin(), sent.end(), 0);
+  std::fill(sentOffsets.begin(), sentOffsets.end(), 0);
+  std::fill(received.begin(), received.end(), 0);
+  sent[0] = static_cast<int64_t>(counted.size());
+  int64_t total = 0;
+  for (size_t rank = 0; all && rank < received.size(); total += received[rank++]) {
+    receivedOffsets[rank] = total;
+    received[rank] = (*words)[rank];
+  }
+  std::vector<int64_t> gathered(static_cast<size_t>(total));
+  Collective gather{Op::allToAllRows, Axis::world, static_cast<uint32_t>(firstSite + countersSite)};
+  gather.source = counted.data();
+  gather.result = gathered.data();
+  gather.bytes = sizeof(int64_t);
+  gather.rows = {sent.data(), sentOffsets.data(), received.data(), receivedOffsets.data(), /*isCapacity=*/false};
+  if (Status done = run(gather); !done)
+    return done;
+  for (size_t rank = 0; all && rank < received.size(); ++rank) {
+    const auto begin = gathered.begin() + receivedOffsets[rank];
+    Expected<Counters> read = Counters::read({begin, begin + received[rank]}, ranks());
+    if (!read)
+      return told(read.takeError());
+    all->push_back(std::move(*read));
+  }
+  return {};
+}
+
 Status RankMember::step(const AllRecords &records, AllResults &results) {
-  Expected<bool> taken = takeRecord(&records);
+  Expected<StepRecordKind> taken = takeRecord(&records);
   if (!taken)
     return taken.takeError();
   if (Status computed = compute(); !computed)
@@ -170,27 +228,41 @@ Status RankMember::step(const AllRecords &records, AllResults &results) {
   return giveResults(&results);
 }
 
-Status RankMember::end() {
+Expected<StepRecordKind> RankMember::tellAll(StepRecordKind kind) {
   AllRecords records;
   for (size_t rank = 0; rank < sent.size(); ++rank) {
-    writeEndRecord(steps, records.records);
+    writeOtherRecord(kind, steps, records.records);
     records.ends.push_back(static_cast<int64_t>(records.records.size()));
   }
-  Expected<bool> taken = takeRecord(&records);
+  return takeRecord(&records);
+}
+
+Expected<std::vector<Counters>> RankMember::counters() {
+  std::vector<Counters> all;
+  if (Expected<StepRecordKind> taken = tellAll(countersRecord); !taken)
+    return taken.takeError();
+  if (Status given = giveCounters(&all); !given)
+    return given.takeError();
+  return all;
+}
+
+Status RankMember::end() {
+  Expected<StepRecordKind> taken = tellAll(endRecord);
   return taken ? exchange->close() : taken.takeError();
 }
 
 Status RankMember::serve() {
   for (;;) {
-    Expected<bool> more = takeRecord(nullptr);
-    if (!more)
-      return more.takeError();
-    if (!*more)
+    Expected<StepRecordKind> kind = takeRecord(nullptr);
+    if (!kind)
+      return kind.takeError();
+    if (*kind == endRecord)
       return exchange->close();
-    if (Status computed = compute(); !computed)
-      return computed;
-    if (Status given = giveResults(nullptr); !given)
-      return given;
+    Status done = *kind == stepRecord ? compute() : giveCounters(nullptr);
+    if (done && *kind == stepRecord)
+      done = giveResults(nullptr);
+    if (!done)
+      return done;
   }
 }
 

@@ -3,8 +3,8 @@
 //   rank 0    records of all ranks ->  own record -> upload, run -> all results
 //   others                             own record -> upload, run -> own results      until the record of the end
 //
-// Both are collectives of all ranks, of sites behind those of the program. A failure of a rank, whatever it is, is told
-// to all others.
+// What ranks have counted is gathered when rank 0 asks for it with a record. All are collectives of all ranks, of sites
+// behind those of the program. A failure of a rank, whatever it is, is told to all others.
 #ifndef K2RT_ENGINE_RANKMEMBER_H
 #define K2RT_ENGINE_RANKMEMBER_H
 
@@ -12,6 +12,7 @@
 #include "engine/StepRecord.h"
 #include "exchange/Exchange.h"
 #include <memory>
+#include <optional>
 #include <vector>
 
 namespace k2c::runtime {
@@ -53,8 +54,12 @@ public:
 
   Rank &rank() { return *theRank; }
   int32_t ranks() const { return static_cast<int32_t>(sent.size()); }
+  /// The first rank that lacks weights of an expert in its slots by this table of the placement.
+  std::optional<int32_t> lacking(size_t table) const;
   /// Of rank 0: one step of all ranks. `results` has the begins of what each gives.
   Status step(const AllRecords &records, AllResults &results);
+  /// Of rank 0, before the end: what each rank has counted, by rank.
+  Expected<std::vector<Counters>> counters();
   /// Of rank 0, after the last step: the others end theirs.
   Status end();
   /// Of the others: takes part in steps up to the end.
@@ -64,16 +69,20 @@ public:
 
 private:
   RankMember(const Bundle &bundle, std::unique_ptr<Exchange> exchange);
-  Status await();
-  Expected<bool> takeRecord(const AllRecords *records);
+  Status await(const Bundle &bundle);
+  Expected<StepRecordKind> takeRecord(const AllRecords *records);
+  Expected<StepRecordKind> tellAll(StepRecordKind kind);
   Status compute();
   Status giveResults(AllResults *all);
+  Status giveCounters(std::vector<Counters> *all);
+  Expected<std::vector<int64_t>> gatherSizes(int64_t own);
   Status run(Collective &collective);
   Status told(Status done);
 
   const Manifest &manifest;
   const int32_t firstSite; ///< of the sites that are no program's
   int64_t steps = 0;
+  std::vector<uint64_t> tables; ///< of each rank, a bit for each table of the placement for which it has all weights
   std::vector<int64_t> sent, sentOffsets, received, receivedOffsets; ///< rows of the running collective, by rank
   Bytes record, own;                                                 ///< record and results of the running step
   ReceivedStep current = {};

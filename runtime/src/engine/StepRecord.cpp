@@ -134,7 +134,7 @@ private:
 /// What a record is and of which step, before anything else of it counts.
 bool checkKind(const StepRecordHeader &header, int64_t number, int64_t tables, Checker &check) {
   return check.within("format", header.format, stepRecordFormat, stepRecordFormat) &&
-         check.within("kind", header.kind, stepRecord, endRecord) &&
+         check.within("kind", header.kind, stepRecord, countersRecord) &&
          check.within("step", header.step, number, number) && check.within("table", header.table, 0, tables - 1);
 }
 
@@ -260,8 +260,8 @@ void setTable(std::byte *record, size_t table) {
   std::memcpy(record + offsetof(StepRecordHeader, table), &number, sizeof number);
 }
 
-void writeEndRecord(int64_t number, std::vector<std::byte> &record) {
-  StepRecordHeader header = {stepRecordFormat, endRecord, number, 0, 0, 0, 0, 0, 0};
+void writeOtherRecord(StepRecordKind kind, int64_t number, std::vector<std::byte> &record) {
+  StepRecordHeader header = {stepRecordFormat, kind, number, 0, 0, 0, 0, 0, 0};
   Writer write(record);
   write(&header, 1);
 }
@@ -279,7 +279,7 @@ Expected<ReceivedStep> readStepRecord(const Manifest &manifest, const std::byte 
   Checker check(number);
   if (!checkKind(header, number, tables, check))
     return check.status().takeError();
-  if (header.kind == endRecord)
+  if (header.kind != stepRecord)
     return received;
   if (!checkCounts(header, manifest, arrays, bytes, check))
     return check.status().takeError();

@@ -30,7 +30,7 @@ struct StepRecordHeader {
   uint32_t table;     ///< of the placement, by which the step goes (Placement.h)
 };
 inline constexpr uint32_t stepRecordFormat = 0x3153326b; // "k2S1"
-enum StepRecordKind : uint32_t { stepRecord = 0, endRecord = 1 };
+enum StepRecordKind : uint32_t { stepRecord = 0, endRecord = 1, countersRecord = 2 };
 /// What a step has or gives beside the rest.
 enum StepFlag : uint32_t {
   hasSampling = 1,
@@ -50,8 +50,8 @@ void writeStepRecord(const Manifest &manifest, const StepArrays &arrays, const k
                      bool wantsLogits, std::vector<std::byte> &record);
 /// Has the step of the record at `record` go by a table.
 void setTable(std::byte *record, size_t table);
-/// Appends the record behind the last step.
-void writeEndRecord(int64_t number, std::vector<std::byte> &record);
+/// Appends a record that is no step, but the end of the run or a wish for what ranks have counted.
+void writeOtherRecord(StepRecordKind kind, int64_t number, std::vector<std::byte> &record);
 
 /// A record that was received: a step that refers to `arrays` and, for forced routes, to the record.
 struct ReceivedStep {

@@ -12,11 +12,12 @@
 namespace k2c::runtime {
 
 void CollectiveRequest::begin(const Collective &collective, const Group &among, int32_t messageTag,
-                              uint64_t programHash) {
+                              uint64_t programHash, int32_t perNode) {
   what = collective;
   group = among;
   tag = messageTag;
   program = programHash;
+  nodeRanks = perNode;
   round = 0;
   rounds = roundsOf(what, group);
   isPosted = false;
@@ -44,8 +45,10 @@ void CollectiveRequest::post(Transport &transport) {
     next.header = transport.send(sending.rank, tag, &next.envelope,
                                  static_cast<int64_t>(sizeof(Header)) + (isInline ? sending.bytes : 0));
     next.payload = isInline ? noTicket : transport.send(sending.rank, tag, sending.data, sending.bytes);
-    sums.payloadBytes += sending.bytes;
-    sums.headerBytes += sizeof(Header);
+    SentBytes &sent = sums.sent[sending.rank / nodeRanks != transport.rank() / nodeRanks];
+    sent.payload += sending.bytes;
+    sent.headers += sizeof(Header);
+    sent.messages += what.op == Op::allToAllRows ? sending.bytes / what.bytes : sending.bytes > 0;
   }
   unfinished = current.sends.size() + current.receives.size();
   isPosted = true;

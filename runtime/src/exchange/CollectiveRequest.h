@@ -5,23 +5,32 @@
 #include "exchange/Header.h"
 #include "exchange/Schedule.h"
 #include "transport/Transport.h"
+#include <array>
 #include <chrono>
 #include <vector>
 
 namespace k2c::runtime {
 
+/// Links between two ranks: within a node, or between two.
+inline constexpr size_t tierCount = 2;
+
+struct SentBytes {
+  int64_t payload = 0, headers = 0;
+  int64_t messages = 0; ///< rows of a collective of ragged rows, payloads of others
+};
+
 /// What a collective moved, and when.
 struct RequestTotals {
-  int64_t payloadBytes = 0; ///< sent
-  int64_t headerBytes = 0;  ///< sent
-  int32_t last = -1;        ///< the rank whose message came last; -1: none came
+  std::array<SentBytes, tierCount> sent; ///< to other ranks
+  int32_t last = -1;                     ///< the rank whose message came last; -1: none came
   Clock::time_point begin, end;
 };
 
 class CollectiveRequest {
 public:
   /// Before advance: what to do, and by which tag of the group. The collective's arrays of rows are read until the end.
-  void begin(const Collective &what, const Group &among, int32_t messageTag, uint64_t programHash);
+  /// `perNode`: ranks of a node, by which what is sent is counted.
+  void begin(const Collective &what, const Group &among, int32_t messageTag, uint64_t programHash, int32_t perNode);
   /// Posts and tests messages: whether anything has moved. Once isDone, no more.
   Expected<bool> advance(Transport &transport);
   bool isDone() const { return round == rounds; }
@@ -59,6 +68,7 @@ private:
   Group group;
   int32_t tag = 0;
   uint64_t program = 0;
+  int32_t nodeRanks = 1;
   int32_t round = 0, rounds = 0;
   bool isPosted = false;
   Round current;

@@ -55,6 +55,7 @@ Status Exchange::bind(const Grid &agreed, uint64_t hash, int32_t spins) {
   grid = agreed;
   program = hash;
   posts.spins = spins;
+  theCounters = Counters();
   return {};
 }
 
@@ -116,7 +117,7 @@ Expected<RequestId> Exchange::start(const Collective &collective) {
     if (slot.state != Posts::State::free)
       continue;
     slot.waitingSince = 0;
-    slot.request.begin(collective, among, tagOf(collective, among), program);
+    slot.request.begin(collective, among, tagOf(collective, among), program, grid.perNode);
     slot.state = Posts::State::posted;
     link->transport->bell().ring();
     return id;

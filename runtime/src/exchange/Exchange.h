@@ -62,6 +62,7 @@ public:
   /// has the deadline, too, to close; one that then has not is left to its thread, and no failure.
   Status close();
 
+  /// Of what was waited for since bind.
   const Counters &counters() const { return theCounters; }
   /// The rank whose failure has ended the run, -1: this one's, or none; to be read when the exchange is gone.
   std::shared_ptr<const std::atomic<int32_t>> failedRank() const { return posts.failedRank; }

@@ -5,6 +5,7 @@
 // only what ranks say of them to one another vouches for them.
 #include "program/Bundle.h"
 #include "program/CpuFeatures.h"
+#include "program/PackedRanks.h"
 #include <sys/stat.h>
 
 namespace k2c::runtime {
@@ -71,7 +72,7 @@ static Expected<Placement> readPlacement(const FileList &files, const Manifest &
     Expected<std::string> text = files.text(file, maxPlacementBytes);
     if (!text)
       return text.takeError();
-    given.insert(given.begin(), {files.folder() + "/" + file, std::move(*text), 0});
+    given.insert(given.begin(), {files.folder() + "/" + file, std::move(*text), 0, /*isOwn=*/true});
   }
   return Placement::parse(given, manifest, rank);
 }
@@ -120,20 +121,19 @@ Expected<Bundle> Bundle::open(ListedManifest read, int32_t rank, std::vector<Pla
   Expected<Program> program = Program::load(folder, manifest);
   if (!program)
     return program.takeError();
-  Expected<Placement> placement = readPlacement(files, manifest, rank, std::move(placements));
+  Expected<PackedRanks> packed = readPackedRanks(files, manifest);
+  if (!packed)
+    return packed.takeError();
+  if (Status there = checkPacked(*packed, folder, rank); !there)
+    return there.takeError();
+  Expected<Placement> placement = readPlacement(files, manifest, rank, placements);
   if (!placement)
     return placement.takeError();
   Expected<Weights> weights = mapWeights(files, manifest, *placement, *program);
   if (!weights)
     return weights.takeError();
-  return Bundle{folder,
-                std::move(manifest),
-                std::move(*program),
-                std::move(*placement),
-                std::move(*weights),
-                rank,
-                files.hashOf(programFile),
-                {}};
+  return Bundle{folder, std::move(manifest),       std::move(*program),  std::move(*placement), std::move(*weights),
+                rank,   files.hashOf(programFile), std::move(placements)};
 }
 
 Expected<Bundle> Bundle::open(const std::string &folder) {
@@ -147,17 +147,9 @@ Expected<Bundle> Bundle::open(const std::string &folder) {
   return open(std::move(*read), /*rank=*/0, {});
 }
 
-Expected<Bundle> Bundle::open(const std::string &folder, int32_t rank, const std::vector<PlacementFile> &placements) {
+Expected<Bundle> Bundle::open(const std::string &folder, int32_t rank, std::vector<PlacementText> placements) {
   Expected<ListedManifest> read = readListedManifest(folder);
-  if (!read)
-    return read.takeError();
-  Expected<std::vector<PlacementText>> texts = readPlacementFiles(placements);
-  if (!texts)
-    return texts.takeError();
-  Expected<Bundle> bundle = open(std::move(*read), rank, std::move(*texts));
-  if (bundle)
-    bundle->placementFiles = placements;
-  return bundle;
+  return read ? open(std::move(*read), rank, std::move(placements)) : read.takeError();
 }
 
 } // namespace k2c::runtime

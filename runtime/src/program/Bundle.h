@@ -35,15 +35,14 @@ struct Bundle {
   Placement placement;
   Weights weights; ///< the rank's
   int32_t rank = 0;
-  uint64_t programHash = 0;                  ///< of program.so, as files.json says
-  std::vector<PlacementFile> placementFiles; ///< that were given beside its own
+  uint64_t programHash = 0;              ///< of program.so, as files.json says
+  std::vector<PlacementText> placements; ///< that were given beside its own
 
   /// Opens everything; refuses a file that is not what files.json says, a machine without the CPU features, a bundle
   /// without weights, and one of several ranks.
   static Expected<Bundle> open(const std::string &folder);
   /// The same for a rank of a bundle of any number of ranks, with placements beside its own.
-  static Expected<Bundle> open(const std::string &folder, int32_t rank,
-                               const std::vector<PlacementFile> &placements = {});
+  static Expected<Bundle> open(const std::string &folder, int32_t rank, std::vector<PlacementText> placements = {});
   /// The same once list, manifest and placements are read.
   static Expected<Bundle> open(ListedManifest read, int32_t rank, std::vector<PlacementText> placements);
 };

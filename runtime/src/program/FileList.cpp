@@ -56,9 +56,11 @@ uint64_t FileList::hashOf(const std::string &file) const {
   return found == files.end() ? 0 : found->second.hash;
 }
 
-uint64_t FileList::hash() const {
+uint64_t FileList::hashBut(const std::set<std::string> &others) const {
   RunningHash running;
   for (const auto &[file, facts] : files) {
+    if (others.count(file))
+      continue;
     running.update(file.c_str(), file.size() + 1);
     running.update(&facts.bytes, sizeof facts.bytes);
     running.update(&facts.hash, sizeof facts.hash);

@@ -30,8 +30,8 @@ public:
   Status checkHashesBut(const std::set<std::string> &others) const;
   /// What `file` must hash to; 0 where it is not listed.
   uint64_t hashOf(const std::string &file) const;
-  /// Of all that is listed.
-  uint64_t hash() const;
+  /// Of all that is listed but `others`.
+  uint64_t hashBut(const std::set<std::string> &others) const;
   /// The bytes of `file`, at most `limitBytes`, checked so.
   Expected<std::string> text(const std::string &file, int64_t limitBytes) const;
 

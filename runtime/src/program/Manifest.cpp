@@ -86,6 +86,13 @@ void readNumerics(const JsonFields &numerics, Manifest &manifest) {
     manifest.mla = MlaForm::expanded;
   else if (mla != "phased")
     numerics.fail("mla", "is \"" + shortened(mla) + "\", must be phased, absorbed or expanded");
+  manifest.expertNodes = numerics.string("expert_nodes", "");
+  const std::string id = manifest.numericsId, ending = "-" + manifest.expertNodes;
+  if (numerics.has("expert_nodes") &&
+      (id.size() < ending.size() || id.compare(id.size() - ending.size(), ending.size(), ending) != 0))
+    numerics.fail("id", "is \"" + shortened(id, maxQuoted / 2) +
+                            "\", and ends with the hash of the nodes of experts, \"" +
+                            shortened(manifest.expertNodes, maxQuoted / 2) + "\"");
 }
 
 void readLimits(const JsonFields &limits, Manifest &manifest) {

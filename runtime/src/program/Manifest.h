@@ -78,6 +78,7 @@ struct Manifest {
   int64_t layers = 0, hidden = 0, vocab = 0, heads = 0, experts = 0, topK = 0, maxPosition = 0;
   std::vector<int64_t> moeLayers; ///< indices in the checkpoint, ascending
   std::string numericsId;
+  std::string expertNodes;            ///< of routers that are bound to nodes: ExpertNodes::hash of every placement
   std::string compute, computeReason; ///< type of activations, and why it is that one; either may be ""
   MlaForm mla = MlaForm::phased;
   std::string cpu;

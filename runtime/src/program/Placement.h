@@ -17,12 +17,23 @@ struct PlacementFile {
   std::string path;
   int64_t fromStep = 0;
 };
-/// Its text.
+/// Its text, or that of the bundle's own.
 struct PlacementText {
   std::string place, text;
   int64_t fromStep = 0;
+  bool isOwn = false;
 };
-/// Reads `files`, in the order of their steps. Refuses two from one step on.
+/// What goes by a file: from a step on, the tables of steps of mostly prompt tokens, and of others.
+struct PlacementPeriod {
+  std::string place;
+  int64_t fromStep;
+  size_t prefill, decode;
+  bool isOwn; ///< the bundle's
+};
+/// The table of step `step`, which has more rows of prompts than of generated tokens or not.
+size_t tableAt(const std::vector<PlacementPeriod> &periods, int64_t step, bool isPrefill);
+/// Reads `files`, in the order of their steps. Refuses two from one step on, and standard input, which ranks that are
+/// processes do not share.
 Expected<std::vector<PlacementText>> readPlacementFiles(std::vector<PlacementFile> files);
 
 class Placement {
@@ -32,10 +43,10 @@ public:
   /// Of `rank`, by `texts` in the order of their steps, the first from step 0. Refuses what readExpertPlacement does.
   static Expected<Placement> parse(const std::vector<PlacementText> &texts, const Manifest &manifest, int32_t rank);
 
-  /// Tables of a run are numbered; 0 of them without experts on several ranks.
+  /// Tables of a run are numbered, 64 at most; 0 of them without experts on several ranks.
   size_t count() const { return numbered.size(); }
-  /// The one of step `step`, which has more rows of prompts than of generated tokens or not.
-  size_t tableAt(int64_t step, bool isPrefill) const;
+  /// When each holds, by step.
+  const std::vector<PlacementPeriod> &periods() const { return inOrder; }
   /// For k2rt_ir_rank: of k2rt/placement.h one for each MoE layer. Null without tables.
   const int32_t *entries(size_t table) const { return numbered.empty() ? nullptr : numbered[table].data(); }
   /// Slots of a rank, for each MoE layer.
@@ -46,18 +57,13 @@ public:
   const int32_t *expertsOf(size_t table, int64_t layer) const;
 
 private:
-  /// From a step on, the tables of steps of mostly prompt tokens, and of others.
-  struct Period {
-    int64_t fromStep;
-    size_t prefill, decode;
-  };
   std::vector<int32_t> fill(const ExpertPlacement &placement, std::vector<int32_t> PlacedExperts::*phase,
                             int64_t nodes) const;
 
   std::vector<int64_t> moeLayers; ///< indices in the checkpoint, ascending
   int64_t expertCount = 0, slots = 0, ranks = 1, rank = 0;
   std::vector<std::vector<int32_t>> numbered;
-  std::vector<Period> periods; ///< by step
+  std::vector<PlacementPeriod> inOrder;
 };
 
 } // namespace k2c::runtime

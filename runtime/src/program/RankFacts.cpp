@@ -4,6 +4,7 @@
 #include "base/File.h"
 #include "base/Utf8.h"
 #include "k2rt/program.h"
+#include <algorithm>
 #include <charconv>
 #include <map>
 
@@ -123,6 +124,12 @@ RankFacts readRankFacts(const JsonFields &root, int64_t layers, int64_t experts)
   if (facts.count % facts.nodes != 0)
     topology.fail("nodes", "is " + std::to_string(facts.nodes) + ", must divide the " + std::to_string(facts.count) +
                                " ranks: each node has as many");
+  if (topology.has("tiers")) {
+    const std::vector<std::string> tiers = topology.strings("tiers", facts.tiers.size());
+    if (tiers.size() != facts.tiers.size() || tiers[0] == tiers[1])
+      topology.fail("tiers", "must be two names: of links within a node, and between nodes");
+    std::copy(tiers.begin(), tiers.end(), facts.tiers.begin());
+  }
   facts.layout = root.string("layout", "dp=1");
   if (facts.areSeveral() || root.has("layout"))
     checkLayout(root, facts);

@@ -3,6 +3,7 @@
 #define K2RT_PROGRAM_RANKFACTS_H
 
 #include "base/JsonFields.h"
+#include <array>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -34,6 +35,7 @@ struct OneRankFacts {
 
 struct RankFacts {
   int64_t count = 1, nodes = 1;
+  std::array<std::string, 2> tiers = {"node", "network"}; ///< links within a node, and between nodes
   std::string layout = "dp=1";
   PlacementFacts placement; ///< of several ranks
   std::vector<CollectiveFacts> collectives;

@@ -353,6 +353,16 @@ HugePages hugePagesOf(const MappedFile &file) {
           std::max<int64_t>(last - first, 0)};
 }
 
+bool Weights::hasAll(size_t table) const {
+  const auto first = parts.begin() + static_cast<ptrdiff_t>(table * slotCount);
+  return std::all_of(first, first + static_cast<ptrdiff_t>(slotCount), [](const Slot &slot) {
+    for (size_t at = 0; at < slot.experts.size(); ++at)
+      if (slot.experts[at] >= 0 && slot.ranges[at] == noRange)
+        return false;
+    return true;
+  });
+}
+
 int64_t Weights::firstBytes() const {
   const auto end = all.begin() + static_cast<ptrdiff_t>(firstRanges.size() > 1 ? firstRanges[1] : all.size());
   return std::accumulate(all.begin(), end, int64_t(0),

@@ -56,6 +56,8 @@ public:
   /// one; of a slot of routed experts the table of their bases, null for one that the index leaves out and for an empty
   /// slot of a rank.
   const void *const *slots(size_t table = 0) const { return addresses.data() + table * slotCount; }
+  /// Whether all experts in the rank's slots by this table are there.
+  bool hasAll(size_t table) const;
   /// Each range once, in the order of the slots.
   const std::vector<WeightRange> &ranges() const { return all; }
   /// What is mapped: ranges that lie one behind the other in a file are in one of these.

@@ -159,8 +159,38 @@ struct Residence {
   int64_t peak = peakResidentBytes(), anonymous = anonymousResidentBytes();
 };
 
-void printResults(const RunOptions &options, const BenchSizes &sizes, Run &run, const Residence &memory, Rates &prefill,
-                  Rates &decode, Rates &steps) {
+/// Of all collectives of the program's layers, all ranks together.
+struct Communication {
+  double seconds = 0, waitedSeconds = 0;
+  int64_t payloadBytes = 0;
+};
+
+/// While other ranks are there. Leaves none where the program has one rank.
+Status addUp(Engine &engine, std::optional<Communication> &communication) {
+  if (!engine.manifest().ranks.areSeveral())
+    return {};
+  Expected<std::vector<Counters>> all = engine.counters();
+  if (!all)
+    return all.takeError();
+  Communication &sum = communication.emplace();
+  for (const Counters &ofRank : *all)
+    for (const auto &[key, site] : ofRank.sites()) {
+      if (key.second < 0)
+        continue;
+      sum.seconds += site.seconds;
+      sum.waitedSeconds += site.waitedSeconds;
+      sum.payloadBytes += site.total().payloadBytes;
+    }
+  return {};
+}
+
+void printCommunication(JsonWriter &json, const Communication &of) {
+  json.key("communication").beginObject().key("seconds").value(of.seconds).key("waited_s").value(of.waitedSeconds);
+  json.key("hidden_s").value(of.seconds - of.waitedSeconds).key("payload_bytes").value(of.payloadBytes).endObject();
+}
+
+void printResults(const RunOptions &options, const BenchSizes &sizes, Run &run, const Residence &memory,
+                  const std::optional<Communication> &communication, Rates &prefill, Rates &decode, Rates &steps) {
   const Manifest &manifest = run.bundle.manifest;
   const Bandwidth bandwidth = probeBandwidth(*run.cpu.device);
   const int32_t threads = run.cpu.device->workers();
@@ -198,7 +228,24 @@ void printResults(const RunOptions &options, const BenchSizes &sizes, Run &run, 
     json.key("decode_step_s").beginObject().key("median").value(1 / steps.median());
     json.key("min").value(1 / steps.most()).key("max").value(1 / steps.least()).endObject();
   }
+  if (communication)
+    printCommunication(json, *communication);
   json.endObject().endLine();
+}
+
+Status benchAll(Engine &engine, const BenchSizes &sizes, Rates &prefill, Rates &decode, Rates &steps) {
+  const int64_t perRepeat = sizes.prompts * sizes.prefill + sizes.batch * sizes.decode;
+  Progress progress("bench", sizes.repeat * perRepeat);
+  for (int64_t repeat = 0; repeat < sizes.repeat; ++repeat) {
+    if (sizes.prefill > 0)
+      if (Status done = benchPrefill(engine, sizes, repeat, prefill); !done)
+        return done;
+    if (sizes.decode > 0)
+      if (Status done = benchDecode(engine, sizes, repeat, decode, steps); !done)
+        return done;
+    progress.advance(perRepeat);
+  }
+  return {};
 }
 
 Status runBench(const RunOptions &options, const BenchFlags &flags) {
@@ -209,25 +256,15 @@ Status runBench(const RunOptions &options, const BenchFlags &flags) {
   Expected<BenchSizes> fitting = sizesOf(flags, engine.manifest());
   if (!fitting)
     return fitting.takeError();
-  const BenchSizes &sizes = *fitting;
   Rates prefill, decode, steps;
-  {
-    const int64_t perRepeat = sizes.prompts * sizes.prefill + sizes.batch * sizes.decode;
-    Progress progress("bench", sizes.repeat * perRepeat);
-    for (int64_t repeat = 0; repeat < sizes.repeat; ++repeat) {
-      if (sizes.prefill > 0)
-        if (Status done = benchPrefill(engine, sizes, repeat, prefill); !done)
-          return done;
-      if (sizes.decode > 0)
-        if (Status done = benchDecode(engine, sizes, repeat, decode, steps); !done)
-          return done;
-      progress.advance(perRepeat);
-    }
-  }
+  Status measured = benchAll(engine, *fitting, prefill, decode, steps);
   const Residence memory; // other ranks give theirs back at the end
-  if (Status ended = engine.finish(); !ended)
-    return ended;
-  printResults(options, sizes, **run, memory, prefill, decode, steps);
+  std::optional<Communication> communication;
+  if (measured)
+    measured = addUp(engine, communication);
+  if (Status done = (*run)->finish(std::move(measured)); !done)
+    return done;
+  printResults(options, *fitting, **run, memory, communication, prefill, decode, steps);
   return {};
 }
 

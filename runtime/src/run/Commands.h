@@ -18,6 +18,8 @@ struct RunOptions {
   int32_t threads = 0;
   int64_t chunk = 0;
   std::string traceFile;
+  std::string statisticsFile;          ///< --expert-stats
+  std::string countersFile;            ///< --counters
   std::string transport;               ///< between ranks: local, mpi, ucx; "": the bundle has one rank
   std::optional<double> deadline;      ///< seconds, of every wait between ranks; none: defaultDeadline
   std::vector<std::string> placements; ///< FILE[@STEP] each: in place of the bundle's, from that step on
@@ -39,7 +41,7 @@ void addPerplexity(CLI::App &app, RunOptions &options, Command &command);
 void addServe(CLI::App &app, RunOptions &options, Command &command);
 void addInfo(CLI::App &app, RunOptions &options, Command &command);
 
-/// Adds --threads, --chunk, --trace, --transport, --deadline, --trust and --json.
+/// Adds the flags of RunOptions.
 void addRunFlags(CLI::App &command, RunOptions &options);
 
 } // namespace k2c::runtime

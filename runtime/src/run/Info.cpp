@@ -137,6 +137,12 @@ void printText(const Manifest &manifest, int32_t threads, const Container &conta
 }
 
 Status printInfo(const RunOptions &options) {
+  for (auto [option, file] :
+       {std::pair{"--expert-stats", &options.statisticsFile}, std::pair{"--counters", &options.countersFile}})
+    if (!file->empty())
+      return Error{option, "info runs no step, so nothing is counted", "leave it out"};
+  if (!options.placements.empty())
+    return Error{"--placement", "info is of the bundle and its own placement", "leave it out"};
   Expected<ListedManifest> read = readListedManifest(options.folder);
   if (!read)
     return read.takeError();

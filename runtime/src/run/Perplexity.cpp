@@ -47,7 +47,7 @@ Status checkLengths(const Prompts &texts, const std::string &path) {
   return {};
 }
 
-Status measure(Run &run, const Prompts &texts, double &total, int64_t &count) {
+Status readAll(Run &run, const Prompts &texts, double &total, int64_t &count) {
   const Manifest &manifest = run.bundle.manifest;
   const int64_t window = manifest.limits.max_context;
   int64_t tokens = 0;
@@ -76,7 +76,7 @@ Status measure(Run &run, const Prompts &texts, double &total, int64_t &count) {
       if (Status done = scheduler.drain(); !done)
         return done;
     }
-  return run.engine().finish();
+  return {};
 }
 
 Status printPerplexity(const RunOptions &options, const std::string &path) {
@@ -90,8 +90,8 @@ Status printPerplexity(const RunOptions &options, const std::string &path) {
     return run.takeError();
   double total = 0;
   int64_t count = 0;
-  if (Status measured = measure(**run, *texts, total, count); !measured)
-    return measured;
+  if (Status done = (*run)->finish(readAll(**run, *texts, total, count)); !done)
+    return done;
   const double nll = total / static_cast<double>(std::max<int64_t>(count, 1));
   if (options.json) {
     JsonWriter json(stdout);

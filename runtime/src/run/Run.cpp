@@ -11,9 +11,12 @@
 #include "run/Run.h"
 #include "base/Utf8.h"
 #include "device/cpu/PlacementReport.h"
+#include "run/CountersFile.h"
 #include "run/Interrupt.h"
+#include "run/StatisticsFile.h"
 #include "text/Regex.h"
 #include <charconv>
+#include <filesystem>
 #include <malloc.h>
 
 namespace k2c::runtime {
@@ -22,8 +25,14 @@ static constexpr int64_t maxTokenizerBytes = int64_t(512) << 20;
 static constexpr int64_t maxNamesBytes = int64_t(16) << 20;
 static const char namesFile[] = "tokenizer_config.json";
 
-/// Says on stderr what keeps workers from their own node's memory, or makes memory slow. As a rule, nothing.
+/// Says on stderr by which placements no step will go, and what keeps workers from their own node's memory, or makes
+/// memory slow. As a rule, nothing.
 static void reportPlacement(const Run &run) {
+  for (const auto &[place, rank] : run.engine().refusedPlacements())
+    std::fprintf(stderr,
+                 "run: note: %s: rank %d has not the weights of all experts that it would have; steps go on by the "
+                 "placement before\n",
+                 shortened(place).c_str(), rank);
   constexpr int64_t walkable = int64_t(4) << 30; // 0.2 s at worst
   const Weights &weights = run.bundle.weights;
   for (const std::string &note :
@@ -67,7 +76,42 @@ static Expected<Bundle> openBundle(const RunOptions &options) {
     return options.process->open(files, onCpuOf(options));
   if (options.transport.empty() && files.placements.empty())
     return Bundle::open(files.folder);
-  return Bundle::open(files.folder, /*rank=*/0, files.placements);
+  Expected<std::vector<PlacementText>> placements = readPlacementFiles(files.placements);
+  if (!placements)
+    return placements.takeError();
+  return Bundle::open(files.folder, /*rank=*/0, std::move(*placements));
+}
+
+/// Whether both name one file, however they spell it.
+static bool isOneFile(const std::string &path, const std::string &other) {
+  std::error_code error;
+  const auto resolved = [&](const std::string &name) { return std::filesystem::weakly_canonical(name, error); };
+  return !path.empty() && !other.empty() && resolved(path) == resolved(other) && !error;
+}
+
+Status Run::openFiles(const RunOptions &options) {
+  const std::string &toStatistics = options.statisticsFile, &toCounters = options.countersFile;
+  const std::pair<const char *, const std::string *> files[] = {
+      {"--trace", &options.traceFile}, {"--expert-stats", &toStatistics}, {"--counters", &toCounters}};
+  for (const auto &[flag, path] : files)
+    for (const auto *other = files; other->second != path; ++other)
+      if (isOneFile(*path, *other->second))
+        return Error{std::string(flag) + " " + *path, std::string("is the file of ") + other->first + ", too",
+                     "name another file"};
+  if (!toStatistics.empty() && bundle.manifest.moeLayers.empty())
+    return Error{"--expert-stats", "the model has no experts to count", "leave it out"};
+  if (!toCounters.empty() && !bundle.manifest.ranks.areSeveral())
+    return Error{"--counters", "the bundle has 1 rank, which exchanges nothing", "leave it out"};
+  for (auto [option, path, file] :
+       {std::tuple{"--expert-stats", &toStatistics, &statistics}, std::tuple{"--counters", &toCounters, &counters}}) {
+    if (path->empty())
+      continue;
+    Expected<OutputFile> created = OutputFile::create(option, *path);
+    if (!created)
+      return created.takeError();
+    *file = std::move(*created);
+  }
+  return {};
 }
 
 Expected<std::unique_ptr<Run>> Run::open(const RunOptions &options) {
@@ -75,6 +119,8 @@ Expected<std::unique_ptr<Run>> Run::open(const RunOptions &options) {
   if (!bundle)
     return bundle.takeError();
   std::unique_ptr<Run> run(new Run{nullptr, std::move(*bundle), {}});
+  if (Status opened = run->openFiles(options); !opened)
+    return opened.takeError();
   ::malloc_trim(0); // the manifest's document is gone
   Expected<CpuEngine> cpu = run->createEngine(options);
   if (!cpu)
@@ -86,7 +132,8 @@ Expected<std::unique_ptr<Run>> Run::open(const RunOptions &options) {
 }
 
 Expected<CpuEngine> Run::createEngine(const RunOptions &options) {
-  const EngineOptions chosen{options.chunk, options.traceFile};
+  const EngineOptions chosen{options.chunk, options.traceFile, !options.statisticsFile.empty(),
+                             !options.countersFile.empty()};
   if (options.process)
     return options.process->createEngine(bundle, chosen);
   if (!bundle.manifest.ranks.areSeveral())
@@ -102,10 +149,33 @@ Expected<CpuEngine> Run::createEngine(const RunOptions &options) {
 
 Run::~Run() { interruptStops(static_cast<Engine *>(nullptr)); }
 
-Status Run::drain(Scheduler &scheduler) {
-  Status done = scheduler.drain();
-  Status finished = done ? engine().finish() : engine().finishTrace();
-  return done ? std::move(finished) : std::move(done);
+Status Run::drain(Scheduler &scheduler) { return finish(scheduler.drain()); }
+
+/// While other ranks are there.
+Status Run::writeCounted() {
+  Expected<std::vector<Counters>> all = engine().counters();
+  if (!all)
+    return all.takeError();
+  RunCounters sums{engine().stepsRun(), {}, engine().traffic()};
+  for (const Counters &ofRank : *all)
+    sums.exchanged.add(ofRank);
+  writeCounters(sums, bundle.manifest, counters.stream());
+  return counters.finish();
+}
+
+Status Run::finish(Status done) {
+  const auto keepFirst = [&done](Status next) {
+    if (done)
+      done = std::move(next);
+  };
+  if (done && counters)
+    done = writeCounted();
+  keepFirst(done ? engine().finish() : engine().finishTrace());
+  if (statistics) {
+    writeStatistics(*engine().statistics(), bundle.manifest, statistics.stream());
+    keepFirst(statistics.finish());
+  }
+  return done;
 }
 
 CLI::Validator within(double least, double most) {
@@ -153,6 +223,14 @@ void addRunFlags(CLI::App &command, RunOptions &options) {
   command
       .add_option("--trace", options.traceFile,
                   "write what ran when to this file (Perfetto JSON); of several ranks that of rank 0")
+      ->check(notEmpty());
+  command
+      .add_option("--expert-stats", options.statisticsFile,
+                  "count the sets of experts that tokens choose, by layer, and write them to this file (JSON)")
+      ->check(notEmpty());
+  command
+      .add_option("--counters", options.countersFile,
+                  "of several ranks: write to this file what they sent to each other, and how long they waited (JSON)")
       ->check(notEmpty());
   command
       .add_option("--transport", options.transport,

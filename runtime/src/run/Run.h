@@ -6,6 +6,7 @@
 #include "device/cpu/ProcessRank.h"
 #include "engine/Scheduler.h"
 #include "run/Commands.h"
+#include "run/OutputFile.h"
 #include "text/Tokenizer.h"
 #include <limits>
 #include <memory>
@@ -20,14 +21,20 @@ struct Run {
   std::unique_ptr<LocalRanks> others; ///< where ranks are threads; first: they end behind the engine
   Bundle bundle;                      ///< of several ranks, rank 0's
   CpuEngine cpu;
+  OutputFile statistics{}, counters{}; ///< of --expert-stats and --counters
 
-  /// Opens both.
+  /// Opens all of them.
   static Expected<std::unique_ptr<Run>> open(const RunOptions &options);
   ~Run();
   Engine &engine() const { return *cpu.engine; }
   Expected<CpuEngine> createEngine(const RunOptions &options);
-  /// Steps until all is done, then ends other ranks and writes the trace; an interrupted run has its trace, too.
+  /// Steps until all is done, then finishes.
   Status drain(Scheduler &scheduler);
+  /// After the last step, whose outcome is `done`: ends other ranks, and writes the trace and other files, which an
+  /// interrupted run has, too. The first failure of all.
+  Status finish(Status done);
+  Status openFiles(const RunOptions &options);
+  Status writeCounted();
 };
 
 /// Of `options`, what a rank reads, what concerns the processors, and the time that a wait between ranks may take.

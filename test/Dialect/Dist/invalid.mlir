@@ -41,6 +41,16 @@ module attributes {dist.x = #dist.topology<"host", ranks = 1>} {}
 
 // -----
 
+// expected-error @below {{'#dist.plan' [C4] expects a route_limit that is not negative, got -1}}
+module attributes {dist.plan = #dist.plan<layout = "dp=1", expanded_from = 0, route_limit = -1>} {}
+
+// -----
+
+// expected-error @below {{'#dist.plan' [C5] expects a locality_penalty above 0 and at most 1, got 1.5}}
+module attributes {dist.plan = #dist.plan<layout = "dp=1", expanded_from = 0, locality_penalty = 1.5>} {}
+
+// -----
+
 // expected-error @below {{'dist.plan' expects #dist.plan on a module, got #dist.topology<"host", ranks = 1> on 'builtin.module'}}
 module attributes {dist.plan = #dist.topology<"host", ranks = 1>} {}
 

@@ -18,6 +18,13 @@ module attributes {
 
 // -----
 
+// CHECK: dist.plan = #dist.plan<layout = "ep=8,dp=8", expanded_from = -1, route_limit = 2, locality_penalty = 0.25>
+module attributes {
+  dist.plan = #dist.plan<layout = "ep=8,dp=8", expanded_from = -1, route_limit = 2, locality_penalty = 0.25>
+} {}
+
+// -----
+
 // CHECK: dist.topology = #dist.topology<"cpu4x2", ranks = 8 on 4 nodes>
 module attributes {dist.topology = #dist.topology<"cpu4x2", ranks = 8 on 4 nodes>} {}
 

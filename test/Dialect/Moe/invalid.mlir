@@ -5,6 +5,26 @@ module attributes {moe.t = #moe.tree<96>} {}
 
 // -----
 
+// expected-error @below {{'#moe.bound' [C1] expects several nodes that have slots, got 1 of 6 slots}}
+module attributes {moe.b = #moe.bound<nodes = 1, slots = 6, max = 0, penalty = 0.5>} {}
+
+// -----
+
+// expected-error @below {{'#moe.bound' [C2] expects 0 <= max < 4 nodes, got 4}}
+module attributes {moe.b = #moe.bound<nodes = 4, slots = 6, max = 4>} {}
+
+// -----
+
+// expected-error @below {{'#moe.bound' [C3] expects a penalty above 0 and at most 1, got 1.5}}
+module attributes {moe.b = #moe.bound<nodes = 4, slots = 6, penalty = 1.5>} {}
+
+// -----
+
+// expected-error @below {{'#moe.bound' [C4] expects a limit or a penalty, got neither}}
+module attributes {moe.b = #moe.bound<nodes = 4, slots = 6>} {}
+
+// -----
+
 // expected-error @below {{'!moe.permutation' [C1] expects 0 < top <= 4 experts, got 8}}
 func.func private @f(!moe.permutation<experts = 4, top = 8>)
 
@@ -110,6 +130,36 @@ func.func @routing_c5_kept(%s: !s, %b: !nn.batch, %l: index) {
 func.func @routing_c6(%s: !s, %b: !nn.batch, %l: index, %v: tensor<8xf32>) {
   // expected-error @below {{'moe.routing' op [C6] expects a bias of shape [384], got [8]}}
   %e, %w = moe.routing %s, %b bias %v : tensor<8xf32> layer %l among 1 to 61 score sigmoid top 8 groups 1 of 1 scale 1.0 : !s -> !e, !w
+  return
+}
+
+// -----
+
+#tok = #nn.rows<token>
+!x = tensor<?x64xf32, #tok>
+!s = tensor<?x384xf32, #tok>
+!e = tensor<?x8xi32, #tok>
+!w = tensor<?x8xf32, #tok>
+!slots = tensor<?x64xf32, #nn.rows<slot, 8>>
+!permutation = !moe.permutation<experts = 384, top = 8>
+func.func @routing_c7(%s: !s, %b: !nn.batch, %l: index) {
+  // expected-error @below {{'moe.routing' op [C7] expects slots for 384 experts on all nodes, got 380}}
+  %e, %w = moe.routing %s, %b layer %l among 1 to 61 score sigmoid top 8 groups 1 of 1 bound<nodes = 4, slots = 95, max = 2> scale 1.0 : !s -> !e, !w
+  return
+}
+
+// -----
+
+#tok = #nn.rows<token>
+!x = tensor<?x64xf32, #tok>
+!s = tensor<?x384xf32, #tok>
+!e = tensor<?x8xi32, #tok>
+!w = tensor<?x8xf32, #tok>
+!slots = tensor<?x64xf32, #nn.rows<slot, 8>>
+!permutation = !moe.permutation<experts = 384, top = 8>
+func.func @routing_c7_limit(%s: !s, %b: !nn.batch, %l: index) {
+  // expected-error @below {{'moe.routing' op [C7] expects slots for 8 choices on 2 nodes, got 6}}
+  %e, %w = moe.routing %s, %b layer %l among 1 to 61 score sigmoid top 8 groups 1 of 1 bound<nodes = 128, slots = 3, max = 2> scale 1.0 : !s -> !e, !w
   return
 }
 

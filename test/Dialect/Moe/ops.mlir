@@ -21,6 +21,9 @@ func.func @whole(%l: index, %n: !x, %b: !nn.batch) -> !x {
   %e, %w = moe.routing %s, %b bias @bias[%l] layer %l among 1 to 61 score sigmoid top 8 groups 1 of 1 normalize scale 2.827 : !s -> !e, !w
   // CHECK: moe.routing %{{.*}}, %{{.*}} layer %{{.*}} among 1 to 4 and 5 to 61 step 2 score softmax top 8 groups 3 of 8 by max scale 16.0 : tensor
   %e2, %w2 = moe.routing %s, %b layer %l among 1 to 4 and 5 to 61 step 2 score softmax top 8 groups 3 of 8 by max scale 16.0 : !s -> !e, !w
+  // CHECK: moe.routing %{{.*}} score sigmoid top 8 groups 1 of 1 bound<nodes = 4, slots = 96, max = 2, penalty = 0.25> scale 1.0 : tensor
+  %e3, %w3 = moe.routing %s, %b layer %l among 1 to 61 score sigmoid top 8 groups 1 of 1
+      bound<nodes = 4, slots = 96, max = 2, penalty = 0.25> scale 1.0 : !s -> !e, !w
   // CHECK: moe.experts %{{.*}}, %{{.*}}, %{{.*}}, @gu[%{{.*}}], @down[%{{.*}}] experts 384 inner 96 act silu up_order tree<8> down_order tree<4> combine tree<128> : tensor<?x64xf32, #tok>, tensor<?x8xi32, #tok>, tensor<?x8xf32, #tok> -> tensor<?x64xf32, #tok>
   %r = moe.experts %n, %e, %w, @gu[%l], @down[%l] experts 384 inner 96 act silu up_order tree<8> down_order tree<4> combine tree<128> : !x, !e, !w -> !x
   // CHECK: experts 384 inner 96 act silu : tensor

@@ -11,7 +11,8 @@ from tree import CPP, files, lines, report
 
 
 # The runtime's public headers are named as C headers are, and mains as their programs.
-C_NAMES = r"main\.cpp|k2[\w-]*\.\w+|(numerics|placement|program|reserve|share|polynomials)\.h|(abi|polynomials)\.def"
+C_NAMES = (r"main\.cpp|k2[\w-]*\.\w+|(numerics|placement|program|reserve|share|traffic|polynomials)\.h|"
+           r"(abi|polynomials)\.def")
 # A source longer than this has an idea to tell, in a banner of at least so many lines.
 LONG, MIN_BANNER = 150, 4
 # Texts that words are looked for in, and what has words of its own: the glossary, its test, texts of many scripts.

@@ -27,8 +27,8 @@ Expected<std::unique_ptr<LocalRanks>> LocalRanks::start(const Bundle &bundle, co
     return opened.takeError();
   try {
     for (int32_t rank = 1; rank < ranks; ++rank)
-      local->threads.emplace_back([self = local.get(), rank, folder = bundle.folder, files = bundle.placementFiles] {
-        const auto open = [&] { return Bundle::open(folder, rank, files); };
+      local->threads.emplace_back([self = local.get(), rank, folder = bundle.folder, texts = bundle.placements] {
+        const auto open = [&] { return Bundle::open(folder, rank, texts); };
         (void)serveRank(open, self->optionsOf(rank), std::move(self->exchanges[rank])); // rank 0 hears what fails
       });
   } catch (const std::system_error &refused) {

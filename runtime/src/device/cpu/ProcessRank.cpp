@@ -23,7 +23,10 @@ Expected<Bundle> ProcessRank::openAgreed(const RankFiles &own, Exchange &among) 
   if (!placements)
     return placements.takeError();
   const auto &[files, manifest] = *read;
-  Expected<HostPlace> place = agree(among, presenceOf(files, manifest, *placements), manifest.ranks);
+  Expected<PackedRanks> packed = readPackedRanks(files, manifest);
+  if (!packed)
+    return packed.takeError();
+  Expected<HostPlace> place = agree(among, presenceOf(files, manifest, *placements, *packed), manifest.ranks);
   if (!place)
     return place.takeError();
   onCpu.share = {place->index, place->ranks};

@@ -1,0 +1,18 @@
+//===- TierNames.h - What links between two ranks are called ------------------===//
+#ifndef K2C_CLUSTER_TIERNAMES_H
+#define K2C_CLUSTER_TIERNAMES_H
+
+#include <array>
+#include <string>
+
+namespace k2c {
+
+struct Topology;
+
+/// Of links within a node, and of links between nodes; a program knows these two. "node" is what tiers up to the one of
+/// that name are together; all beyond it have the name of the outermost.
+std::array<std::string, 2> tierNames(const Topology &topology);
+
+} // namespace k2c
+
+#endif // K2C_CLUSTER_TIERNAMES_H

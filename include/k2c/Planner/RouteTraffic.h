@@ -1,0 +1,60 @@
+//===- RouteTraffic.h - What the routes of a run cost under a placement -------===//
+//
+// Exact, by the rule of k2rt/traffic.h, by which programs exchange rows: bytes by tier equal those that the exchange
+// counts (run --counters) in the run that gave the statistics.
+//
+//===----------------------------------------------------------------------===//
+#ifndef K2C_PLANNER_ROUTETRAFFIC_H
+#define K2C_PLANNER_ROUTETRAFFIC_H
+
+#include "base/ExpertPlacement.h"
+#include "k2c/Cluster/Topology.h"
+#include "k2c/Model/ModelSpec.h"
+#include "k2c/Planner/Checked.h"
+#include "k2c/Planner/ClusterPlan.h"
+#include "k2c/Planner/RouteStatistics.h"
+#include <array>
+
+namespace k2c {
+
+/// How a program of several ranks divides a layer's experts, and what it sends for a token.
+struct ExpertDivision {
+  PlacedModel model; ///< with its slots
+  int64_t nodes = 1;
+  bool isTwoHop = false;
+  int64_t messageBytes = 0;         ///< of a row to experts, with its choices
+  int64_t rowBytes = 0;             ///< of a row that comes back
+  std::array<std::string, 2> tiers; ///< within a node, between nodes
+
+  int64_t slots() const { return model.ranks * model.slotsOfRank.value_or(0); }
+  /// Whether some pair of ranks is of a tier.
+  bool hasTier(size_t tier) const { return tier == 0 ? model.ranks > nodes : nodes > 1; }
+};
+
+/// Of the program that compiles for `layout`, which is one that compiles, in type `compute`.
+ExpertDivision expertDivision(const ModelSpec &spec, const Topology &topology, const ParallelLayout &layout,
+                              DType compute);
+
+struct SentRows {
+  Checked payloadBytes, messages; ///< rows
+};
+
+struct RouteTraffic {
+  std::array<SentRows, 2> tiers;                    ///< within a node, between nodes
+  double nodesMean = 0;                             ///< of tokens and layers: nodes that have a token's experts
+  int64_t nodesMost = 0;                            ///< the same
+  std::map<int64_t, std::vector<int64_t>> rankRows; ///< by layer: rows that the experts of each rank compute
+
+  /// Rows of the fullest rank over the mean, of a layer; 1 without any.
+  double imbalance(int64_t layer) const;
+  /// The mean of all layers, and the largest.
+  double imbalanceMean() const, imbalanceMost() const;
+};
+
+/// Tokens of a phase go by its own placement. Error: more bytes than 2^63.
+Expected<RouteTraffic> countTraffic(const RouteStatistics &statistics, const ExpertPlacement &placement,
+                                    const ExpertDivision &division, RoutedPhase phase = RoutedPhase::Both);
+
+} // namespace k2c
+
+#endif // K2C_PLANNER_ROUTETRAFFIC_H

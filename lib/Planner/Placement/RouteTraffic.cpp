@@ -1,0 +1,124 @@
+//===- RouteTraffic.cpp - What the routes of a run cost under a placement -----===//
+
+#include "k2c/Planner/RouteTraffic.h"
+
+#include "k2c/Cluster/TierNames.h"
+#include "k2c/Planner/CompileLayout.h"
+#include "k2rt/traffic.h"
+#include <algorithm>
+#include <map>
+#include <numeric>
+
+using namespace k2c;
+
+ExpertDivision k2c::expertDivision(const ModelSpec &spec, const Topology &topology, const ParallelLayout &layout,
+                                   DType compute) {
+  ExpertDivision division;
+  division.model = {spec.name, spec.moeLayers(), spec.moe ? spec.moe->experts : 0, layout.ep,
+                    expertSlots(spec, layout)};
+  division.nodes = topology.nodes();
+  division.isTwoHop = division.nodes > 1 && division.nodes < layout.ep;
+  division.rowBytes = spec.hidden * byteWidth(compute);
+  division.messageBytes = k2rt_message_bytes(division.rowBytes, spec.moe ? spec.moe->topK : 0);
+  division.tiers = tierNames(topology);
+  return division;
+}
+
+double RouteTraffic::imbalance(int64_t layer) const {
+  const std::vector<int64_t> &rows = rankRows.at(layer);
+  const double sum = std::accumulate(rows.begin(), rows.end(), 0.0);
+  return sum > 0 ? double(*std::max_element(rows.begin(), rows.end())) * double(rows.size()) / sum : 1;
+}
+
+double RouteTraffic::imbalanceMean() const {
+  double sum = 0;
+  for (const auto &[layer, rows] : rankRows)
+    sum += imbalance(layer);
+  return rankRows.empty() ? 1 : sum / double(rankRows.size());
+}
+
+double RouteTraffic::imbalanceMost() const {
+  double most = 1;
+  for (const auto &[layer, rows] : rankRows)
+    most = std::max(most, imbalance(layer));
+  return most;
+}
+
+namespace {
+
+/// One layer and phase.
+class LayerCount {
+public:
+  LayerCount(const ExpertDivision &division, const std::vector<int32_t> &expertOfSlot, std::vector<int64_t> &rankRows)
+      : division(division),
+        by{division.model.experts, division.slots(), division.model.ranks, division.nodes, division.isTwoHop},
+        table(k2rt_placement_entries(by.experts, by.slots)), list(k2rt_places_entries(by.experts, by.slots)),
+        rankRows(rankRows) {
+    std::copy(expertOfSlot.begin(), expertOfSlot.end(), table.begin());
+    k2rt_placement_fill(table.data(), list.data(), by.experts, by.slots, by.ranks, by.nodes, /*rank=*/0);
+  }
+
+  void add(const SourcedChoice &choice, RouteTraffic &to);
+
+private:
+  /// Where tokens of `source` go.
+  const int32_t *placesOf(int64_t source) {
+    auto [entry, isNew] = places.try_emplace(source, list.size());
+    if (isNew)
+      k2rt_placement_choose(entry->second.data(), list.data(), by.experts, by.slots, by.ranks, by.nodes, source);
+    return entry->second.data();
+  }
+
+  const ExpertDivision &division;
+  const k2rt_division by;
+  std::vector<int32_t> table, list; ///< of a rank; all slots of all experts (k2rt/placement.h)
+  std::map<int64_t, std::vector<int32_t>> places;
+  std::vector<int64_t> &rankRows;
+};
+
+void LayerCount::add(const SourcedChoice &choice, RouteTraffic &to) {
+  const auto count = static_cast<int64_t>(choice.experts.size());
+  const int32_t *chosen = choice.experts.data(), *places = placesOf(choice.source);
+  std::vector<int32_t> slots;
+  for (int64_t i = 0; i < count; ++i) {
+    slots.push_back(k2rt_placement_slot(places, by.experts, by.slots / by.nodes, chosen, count, i));
+    rankRows[slots.back() * by.ranks / by.slots] += choice.tokens;
+  }
+  const k2rt_token_rows rows = k2rt_rows_of_token(table.data(), &by, choice.source, chosen, slots.data(), count);
+  for (size_t tier = 0; tier < to.tiers.size(); ++tier) {
+    to.tiers[tier].messages += Checked(rows.sent[tier] + rows.back[tier]) * choice.tokens;
+    to.tiers[tier].payloadBytes +=
+        (Checked(rows.sent[tier]) * division.messageBytes + Checked(rows.back[tier]) * division.rowBytes) *
+        choice.tokens;
+  }
+  to.nodesMean += double(rows.nodes) * double(choice.tokens);
+  to.nodesMost = std::max(to.nodesMost, rows.nodes);
+}
+
+} // namespace
+
+Expected<RouteTraffic> k2c::countTraffic(const RouteStatistics &statistics, const ExpertPlacement &placement,
+                                         const ExpertDivision &division, RoutedPhase phase) {
+  RouteTraffic traffic;
+  double tokens = 0;
+  for (const auto &[layer, choices] : statistics.layers) {
+    std::vector<int64_t> &rows = traffic.rankRows[layer];
+    rows.resize(static_cast<size_t>(division.model.ranks));
+    const PlacedExperts &placed = placement.layers.at(layer);
+    for (auto [of, entries, experts] : {std::tuple{RoutedPhase::Prefill, &choices.prefill, &placed.prefill},
+                                        std::tuple{RoutedPhase::Decode, &choices.decode, &placed.decode}}) {
+      if (phase != RoutedPhase::Both && phase != of)
+        continue;
+      LayerCount count(division, *experts, rows);
+      for (const SourcedChoice &choice : *entries) {
+        count.add(choice, traffic);
+        tokens += double(choice.tokens);
+      }
+    }
+  }
+  traffic.nodesMean = tokens > 0 ? traffic.nodesMean / tokens : 0;
+  for (const SentRows &tier : traffic.tiers)
+    if (!tier.payloadBytes.isValid() || !tier.messages.isValid())
+      return Error{"traffic", "is more than 2^63 bytes", "count fewer tokens"};
+  return traffic;
+}

@@ -1,0 +1,30 @@
+// Counting sets: those of equal tokens are one entry, so that counts stay small where routers repeat themselves.
+#include "engine/ExpertStatistics.h"
+#include <algorithm>
+
+namespace k2c::runtime {
+
+Phase phaseOf(const k2rt_ir_step &step, int64_t sequence) {
+  const auto *begin = static_cast<const int32_t *>(step.seq_begin),
+             *last = static_cast<const int32_t *>(step.last_sample);
+  const bool isOneRow = begin[sequence + 1] - begin[sequence] == 1;
+  return isOneRow && last[sequence] >= 0 ? Phase::decode : Phase::prefill;
+}
+
+void ExpertStatistics::count(int32_t source, const k2rt_ir_step &step, const int32_t *experts) {
+  const auto *begin = static_cast<const int32_t *>(step.seq_begin);
+  SourcedSet chosen{source, {}};
+  std::vector<int32_t> &set = chosen.second;
+  for (auto &phases : counts)
+    for (int64_t sequence = 0; sequence < step.seq_rows; ++sequence) {
+      Counts &layer = phases[static_cast<size_t>(phaseOf(step, sequence))];
+      for (int32_t row = begin[sequence]; row < begin[sequence + 1]; ++row, experts += manifest.topK) {
+        set.assign(experts, experts + manifest.topK);
+        set.erase(std::remove_if(set.begin(), set.end(), [](int32_t expert) { return expert < 0; }), set.end());
+        std::sort(set.begin(), set.end());
+        ++layer[chosen];
+      }
+    }
+}
+
+} // namespace k2c::runtime

@@ -1,0 +1,98 @@
+// A token's bytes are summed over layers, while routes lie layer by layer: a step has a sum for each of its rows.
+#include "engine/RouteTraffic.h"
+#include <algorithm>
+#include <numeric>
+
+namespace k2c::runtime {
+
+void Spread::add(int64_t number) {
+  sum += number;
+  ++numbers;
+  most = std::max(most, number);
+}
+
+RouteTraffic::RouteTraffic(const Bundle &bundle) : bundle(bundle) {
+  const Manifest &manifest = bundle.manifest;
+  const RankFacts &ranks = manifest.ranks;
+  division = {ranks.placement.experts, ranks.placement.slots, ranks.count, ranks.nodes, 0};
+  for (const CollectiveFacts &site : ranks.collectives) {
+    division.two_hop |= site.axis == K2RT_AXIS_RAIL;
+    if (site.axis != K2RT_AXIS_NODE)
+      (site.quotaRows > 0 ? messageBytes : rowBytes) = site.rowBytes;
+  }
+  tokensOfRank.resize(static_cast<size_t>(ranks.count));
+  rowsOfRank.assign(manifest.moeLayers.size(), std::vector<int64_t>(static_cast<size_t>(ranks.count)));
+  chosen.assign(manifest.moeLayers.size(), std::vector<int64_t>(static_cast<size_t>(manifest.experts)));
+}
+
+const int32_t *RouteTraffic::entriesOf(size_t table, size_t moeLayer) const {
+  return bundle.placement.entries(table) +
+         static_cast<int64_t>(moeLayer) * k2rt_placement_entries(division.experts, division.slots);
+}
+
+/// Those of the table are where tokens of this rank go.
+const std::vector<int32_t> &RouteTraffic::slotsOf(size_t table, size_t moeLayer) {
+  slots.resize(std::max(slots.size(), table + 1));
+  slots[table].resize(chosen.size());
+  std::vector<int32_t> &list = slots[table][moeLayer];
+  if (list.empty()) {
+    list.resize(static_cast<size_t>(k2rt_places_entries(division.experts, division.slots)));
+    k2rt_placement_list(list.data(), entriesOf(table, moeLayer), division.experts, division.slots);
+  }
+  return list;
+}
+
+void RouteTraffic::count(int32_t source, const k2rt_ir_step &step, const int32_t *experts, size_t table) {
+  const int64_t topK = bundle.manifest.topK, ofNode = division.slots / division.nodes;
+  std::vector<int64_t> bytes(static_cast<size_t>(step.token_rows));
+  std::vector<int32_t> own, slot, places(static_cast<size_t>(k2rt_places_entries(division.experts, division.slots)));
+  for (size_t layer = 0; layer < chosen.size(); ++layer) {
+    k2rt_placement_choose(places.data(), slotsOf(table, layer).data(), division.experts, division.slots, division.ranks,
+                          division.nodes, source);
+    for (int64_t row = 0; row < step.token_rows; ++row, experts += topK) {
+      own.assign(experts, experts + topK);
+      own.erase(std::remove_if(own.begin(), own.end(), [](int32_t expert) { return expert < 0; }), own.end());
+      const auto choices = static_cast<int64_t>(own.size());
+      slot.clear();
+      for (int64_t i = 0; i < choices; ++i) {
+        slot.push_back(k2rt_placement_slot(places.data(), division.experts, ofNode, own.data(), choices, i));
+        ++chosen[layer][own[i]];
+        ++rowsOfRank[layer][slot.back() * division.ranks / division.slots];
+      }
+      const k2rt_token_rows rows =
+          k2rt_rows_of_token(entriesOf(table, layer), &division, source, own.data(), slot.data(), choices);
+      nodesOfTokens.add(rows.nodes);
+      bytes[row] += rows.sent[1] * messageBytes + rows.back[1] * rowBytes;
+    }
+  }
+  for (const int64_t ofToken : bytes)
+    bytesOfTokens.add(ofToken);
+  tokensOfRank[source] += step.token_rows;
+}
+
+int64_t RouteTraffic::expertRows(int32_t rank) const {
+  int64_t rows = 0;
+  for (const std::vector<int64_t> &layer : rowsOfRank)
+    rows += layer[rank];
+  return rows;
+}
+
+int64_t RouteTraffic::deadExperts(int32_t rank) const {
+  const int64_t slots = division.slots / division.ranks;
+  int64_t dead = 0;
+  for (size_t layer = 0; layer < chosen.size(); ++layer) {
+    const int32_t *held = entriesOf(0, layer) + rank * slots;
+    dead +=
+        std::count_if(held, held + slots, [&](int32_t expert) { return expert >= 0 && chosen[layer][expert] == 0; });
+  }
+  return dead;
+}
+
+double RouteTraffic::balancedness(size_t moeLayer) const {
+  const std::vector<int64_t> &rows = rowsOfRank[moeLayer];
+  const auto sum = static_cast<double>(std::accumulate(rows.begin(), rows.end(), int64_t(0)));
+  const auto most = static_cast<double>(*std::max_element(rows.begin(), rows.end()));
+  return most > 0 ? sum / static_cast<double>(rows.size()) / most : 1;
+}
+
+} // namespace k2c::runtime

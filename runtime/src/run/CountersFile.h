@@ -1,0 +1,23 @@
+// The file of --counters.
+#ifndef K2RT_RUN_COUNTERSFILE_H
+#define K2RT_RUN_COUNTERSFILE_H
+
+#include "engine/RouteTraffic.h"
+#include "exchange/Counters.h"
+#include <cstdio>
+#include <vector>
+
+namespace k2c::runtime {
+
+/// Bytes, messages and seconds are those of all ranks, added up.
+struct RunCounters {
+  int64_t steps = 0;
+  Counters exchanged;
+  const RouteTraffic *routes = nullptr;
+};
+
+void writeCounters(const RunCounters &counters, const Manifest &manifest, FILE *file);
+
+} // namespace k2c::runtime
+
+#endif

@@ -1,0 +1,95 @@
+"""check_traffic.py CHECKPOINT RANKS[xNODES] [k2c compile options]: bytes that ranks send, counted in three ways.
+
+Prompts are read and tokens generated with statistics and counters. Payload and rows of each tier of the counters, those
+that `k2c plan --stats` states, and a count of test/Harness/traffic.py from the statistics and the placement are equal.
+What tokens do at worst, which `info` states, is never exceeded. Then the same with the placement that `k2c place` makes
+of these statistics, which are those of the second run, too.
+"""
+import json
+import os
+import sys
+import tempfile
+
+import traffic
+from bundles import Failure, compiled, json_file, output
+from check_invariance import draw
+from check_ranks import LIMITS, LOCAL, topology
+
+
+def read(path):
+    with open(path) as file:
+        return json.load(file)
+
+
+def run(bundle, work, prompts, *options):
+    """Statistics and counters of a run, and the text of the first."""
+    stats, counters = os.path.join(work, "stats.json"), os.path.join(work, "counters.json")
+    with json_file(prompts) as batch:
+        bundle.text("generate", "--batch-file", batch, "-n", 7, "--ignore-eos", *LOCAL, "--expert-stats", stats,
+                    "--counters", counters, *options)
+    with open(stats) as file:
+        text = file.read()
+    return stats, text, read(counters)
+
+
+def expect(what, found, wanted):
+    if found != wanted:
+        raise Failure(f"{what}: {found}, expected {wanted}")
+
+
+class Program:
+    """A bundle of several ranks."""
+
+    def __init__(self, checkpoint, ranks, nodes, options):
+        self.checkpoint, self.ranks_of_node, self.topology = checkpoint, ranks // nodes, topology(ranks, nodes)
+        self.bundle = compiled(checkpoint, "--topology", self.topology, *LIMITS, *options)
+        rows = [site["row_bytes"] for site in self.bundle.manifest["collectives"]]
+        self.message, self.row = max(rows), min(rows)
+        self.tiers = [name for name, has in (("node", ranks > nodes), ("network", nodes > 1)) if has]
+
+    def planned(self, stats, *options):
+        return json.loads(output(["k2c", "plan", self.checkpoint, "--topology", self.topology, "--layout",
+                                  self.bundle.manifest["layout"], "--stats", stats, "--json", *options]))
+
+    def check(self, stats, counters, placement, *options):
+        """The three counts of a run that went by the file `placement`; the bytes of both tiers."""
+        counted = traffic.count(read(stats), read(placement), self.ranks_of_node, self.message, self.row)
+        here = dict(zip(("node", "network"), counted))
+        expect("tiers", sorted(counters["tiers"]), sorted(self.tiers))
+        for name in self.tiers:
+            of = counters["tiers"][name]
+            expect(f"{name}: the exchange's count is that of the statistics", [of["payload_bytes"], of["messages"]],
+                   here[name])
+        planned = self.planned(stats, *options)["traffic"]
+        expect("k2c plan --stats", [(t["tier"], t["payload_bytes"], t["messages"]) for t in planned],
+               [(name, *here[name]) for name in self.tiers])
+        total = sum(site["payload_bytes"] for site in counters["sites"])
+        expect("payload of all sites", total, sum(bytes_of for bytes_of, _ in counted))
+        expect("tokens of ranks", sum(rank["tokens"] for rank in counters["ranks"]), counters["tokens"])
+        return total
+
+
+def main(checkpoint, shape, *options):
+    ranks, nodes = (int(part) for part in (shape.split("x") + shape.split("x"))[:2])
+    program = Program(checkpoint, ranks, nodes, options)
+    bundle = program.bundle
+    prompts = [draw(1 + i * 13 % 41, bundle.manifest["model"]["vocab"], i) for i in range(11)]
+    with tempfile.TemporaryDirectory() as work:
+        stats, text, counters = run(bundle, work, prompts)
+        before = program.check(stats, counters, os.path.join(bundle.folder, "placement.json"))
+        for key, worst in bundle.manifest["dispersion"].items():
+            if key != "kind" and counters[key]["max"] > worst["max"]:
+                raise Failure(f"{key}: {counters[key]} is above the certificate, {worst}")
+        placement = os.path.join(work, "placement.json")
+        output(["k2c", "place", stats, "--bundle", bundle.folder, "-o", placement])
+        stats, again, counters = run(bundle, work, prompts, "--placement", placement)
+        expect("statistics of a second run are equal", again, text)
+        after = program.check(stats, counters, placement, "--placement", placement)
+    print(f"{checkpoint}: {before} bytes in {counters['steps']} steps, {after} by k2c place, counted in three ways")
+
+
+if __name__ == "__main__":
+    try:
+        main(*sys.argv[1:])
+    except Failure as wrong:
+        sys.exit(f"check_traffic.py: {wrong}")

@@ -1,0 +1,207 @@
+//===- Place.cpp - k2c place: a placement from statistics ---------------------===//
+//
+// Which program it is for is said by its bundle, whose placement is the one before, or by topology and layout, whose
+// experts are in order before. Load and nodes do not depend on what a row has, so no model is needed: rows count.
+//
+//===----------------------------------------------------------------------===//
+#include "Commands.h"
+#include "base/File.h"
+#include "base/JsonFields.h"
+#include "base/JsonText.h"
+#include "k2c/Planner/Evaluate.h"
+#include "k2c/Planner/PlaceExperts.h"
+#include "k2c/Support/WriteFile.h"
+#include <cstdio>
+#include <iostream>
+
+using namespace k2c;
+
+namespace {
+
+constexpr int64_t maxManifestBytes = int64_t(64) << 20;
+constexpr int64_t maxSlots = int64_t(1) << 26; // of all layers
+constexpr int64_t maxExperts = 4096;           // of a layer: their pairs are a table
+
+struct PlaceFlags {
+  std::string statistics, bundle, topology, layout, phase = "both", objective = "balance", output;
+  std::optional<int64_t> redundant;
+  bool json = false;
+};
+
+/// A program, and where its experts are now.
+struct Placed {
+  ExpertDivision division;
+  ExpertPlacement before;
+};
+
+std::vector<int64_t> layersOf(const RouteStatistics &statistics) {
+  std::vector<int64_t> layers;
+  for (const auto &[layer, choices] : statistics.layers)
+    layers.push_back(layer);
+  return layers;
+}
+
+/// Of manifest.json, what places experts.
+ExpertDivision readManifest(const JsonFields &root) {
+  ExpertDivision division;
+  const JsonFields model = root.object("model"), topology = root.object("topology");
+  division.model.name = model.string("name");
+  division.model.layers = model.integers("moe_layers", 0, 65535, 65536);
+  division.model.ranks = topology.integer("ranks", 1, maxCompiledRanks);
+  division.nodes = topology.integer("nodes", 1, division.model.ranks);
+  if (division.model.ranks == 1)
+    topology.fail("ranks", "is 1: the program of one rank has all experts there");
+  if (division.model.ranks % division.nodes != 0)
+    topology.fail("nodes", "must divide the " + std::to_string(division.model.ranks) + " ranks");
+  if (const JsonFields numerics = root.object("numerics"); numerics.has("expert_nodes"))
+    numerics.fail("expert_nodes", "says that tokens are bound to nodes, on which experts have to stay",
+                  "compile it without --route-limit and --locality-penalty");
+  const JsonFields placement = root.object("placement");
+  division.model.experts = placement.integer("experts", 1, int64_t(1) << 20);
+  const int64_t slots = placement.integer("slots", division.model.experts, int64_t(1) << 24);
+  if (slots % division.model.ranks != 0)
+    placement.fail("slots", "must be a multiple of the " + std::to_string(division.model.ranks) + " ranks");
+  division.model.slotsOfRank = slots / division.model.ranks;
+  for (const JsonFields &site : root.objects("collectives", 1 << 17))
+    division.isTwoHop |= site.string("group") == "rail";
+  return division;
+}
+
+Expected<Placed> ofBundle(const PlaceFlags &flags) {
+  Expected<std::string> text = readBundleFile(flags.bundle, "manifest.json", maxManifestBytes);
+  if (!text)
+    return text.takeError();
+  Expected<ExpertDivision> division = readJsonFields(*text, flags.bundle + "/manifest.json", readManifest);
+  if (!division)
+    return division.takeError();
+  const int64_t spare = division->slots() - division->model.experts;
+  if (flags.redundant.value_or(spare) != spare)
+    return Error{"--redundant",
+                 "is " + std::to_string(*flags.redundant) + ", the program has " + std::to_string(spare) +
+                     " slots beyond its experts",
+                 "leave it out, or compile with redundant=" + std::to_string(*flags.redundant) + " in --layout"};
+  const std::string place = flags.bundle + "/placement.json";
+  Expected<std::string> placement = readBundleFile(flags.bundle, "placement.json", maxPlacementBytes);
+  if (!placement)
+    return placement.takeError();
+  Expected<ExpertPlacement> before = readExpertPlacement(*placement, place, division->model, compileAgain);
+  if (!before)
+    return before.takeError();
+  return Placed{std::move(*division), std::move(*before)};
+}
+
+/// The model is that of the statistics.
+Expected<Placed> ofLayout(const PlaceFlags &flags, const RouteStatistics &statistics) {
+  Expected<Topology> topology = loadTopology(flags.topology);
+  if (!topology)
+    return topology.takeError();
+  Expected<ParallelLayout> layout = parseLayout(flags.layout, PlanPhase::Serve);
+  if (!layout)
+    return layout.takeError();
+  const int64_t ranks = topology->ranks(), redundant = flags.redundant.value_or(layout->redundantExperts);
+  if (layout->ep != ranks || statistics.ranks != ranks)
+    return Error{"--layout",
+                 "ep is " + std::to_string(layout->ep) + ", the statistics are of " + std::to_string(statistics.ranks) +
+                     " ranks, the topology has " + std::to_string(ranks) + (ranks == 1 ? " rank" : " ranks"),
+                 "use ep=" + std::to_string(ranks) + ",dp=" + std::to_string(ranks)};
+  const int64_t most = (ranks - 1) * statistics.experts;
+  const int64_t filled = statistics.experts + std::clamp<int64_t>(redundant, 0, most);
+  if (redundant < 0 || redundant > most || (redundant > 0 && filled % ranks != 0))
+    return Error{flags.redundant ? "--redundant" : "--layout",
+                 "redundant is " + std::to_string(redundant) + ", must be 0 to " + std::to_string(most) + " and make " +
+                     std::to_string(statistics.experts) + " experts slots that " + std::to_string(ranks) +
+                     " ranks divide",
+                 "choose " + std::to_string((filled + ranks - 1) / ranks * ranks - statistics.experts)};
+  if (filled > maxSlots / std::max<int64_t>(1, int64_t(statistics.layers.size())))
+    return Error{flags.statistics, "asks for more than " + std::to_string(maxSlots) + " slots in all layers", ""};
+  Placed placed;
+  placed.division.model = {statistics.model, layersOf(statistics), statistics.experts, ranks,
+                           (filled + ranks - 1) / ranks};
+  placed.division.nodes = topology->nodes();
+  placed.division.isTwoHop = placed.division.nodes > 1 && placed.division.nodes < ranks;
+  placed.before = defaultPlacement(placed.division.model, /*routeLimit=*/0, placed.division.nodes);
+  return placed;
+}
+
+nlohmann::ordered_json jsonOf(const PlacementFigures &figures) {
+  return {{"fullest_over_mean", {{"mean", figures.loadMean}, {"max", figures.loadMost}}},
+          {"nodes_per_token", figures.nodesPerToken},
+          {"inter_node_rows", figures.rowsBetweenNodes.value()}};
+}
+
+void print(const PlacementFigures &before, const PlacementFigures &after, bool isJson) {
+  if (isJson) {
+    std::cout << jsonText(nlohmann::ordered_json{{"format", 1}, {"before", jsonOf(before)}, {"after", jsonOf(after)}})
+              << "\n";
+    return;
+  }
+  std::printf("%-46s%12s%12s\n", "", "before", "after");
+  std::printf("%-46s%12.3f%12.3f\n", "rows of the fullest rank over the mean", before.loadMean, after.loadMean);
+  std::printf("%-46s%12.3f%12.3f\n", "  in the worst layer", before.loadMost, after.loadMost);
+  std::printf("%-46s%12.3f%12.3f\n", "nodes a token, in a layer", before.nodesPerToken, after.nodesPerToken);
+  std::printf("%-46s%12lld%12lld\n", "rows between nodes", static_cast<long long>(before.rowsBetweenNodes.value()),
+              static_cast<long long>(after.rowsBetweenNodes.value()));
+}
+
+int place(const PlaceFlags &flags) {
+  Expected<RouteStatistics> statistics = readStatistics(flags.statistics);
+  if (!statistics)
+    return fail(statistics.error().text());
+  Expected<Placed> placed = flags.bundle.empty() ? ofLayout(flags, *statistics) : ofBundle(flags);
+  if (!placed)
+    return fail(placed.error().text());
+  ExpertDivision &division = placed->division;
+  division.messageBytes = division.rowBytes = 1;
+  if (Status right = checkStatistics(*statistics, flags.statistics, division.model); !right)
+    return fail(right.error().text());
+  if (statistics->experts > maxExperts)
+    return fail(flags.statistics + ": experts: is " + std::to_string(statistics->experts) +
+                ", experts are placed of layers with at most " + std::to_string(maxExperts));
+  PlaceOptions options;
+  options.phase = parseRoutedPhase(flags.phase).value_or(RoutedPhase::Both);
+  options.objective = parsePlacementObjective(flags.objective).value_or(PlacementObjective::Balance);
+  Expected<PlacementFigures> before = placementFigures(*statistics, placed->before, division, options.phase);
+  if (!before)
+    return fail(before.error().text());
+  const ExpertPlacement made = placeExperts(*statistics, division, placed->before, options);
+  Expected<PlacementFigures> after = placementFigures(*statistics, made, division, options.phase);
+  if (!after)
+    return fail(after.error().text());
+  if (Status status = writeFile(flags.output, placementText(division.model, made), "name a file in an existing folder");
+      !status)
+    return fail(status.error().text());
+  print(*before, *after, flags.json);
+  return 0;
+}
+
+} // namespace
+
+void k2c::addPlace(CLI::App &app, std::function<int()> &run) {
+  auto flags = std::make_shared<PlaceFlags>();
+  CLI::App *c = app.add_subcommand("place", "Where experts are best, by what tokens chose in a run");
+  c->footer("examples:\n  out/run perplexity TEXT --transport local --expert-stats s.json && k2c place s.json --bundle "
+            "out -o p.json\n  k2c place s.json --topology cpu4x2 --layout ep=8,dp=8 --objective nodes -o p.json");
+  c->add_option("STATS", flags->statistics, "what run --expert-stats wrote")->required();
+  CLI::Option *bundle = c->add_option("--bundle", flags->bundle, "of the program that the placement is for");
+  CLI::Option *topology = c->add_option("--topology", flags->topology, "or its topology")->excludes(bundle);
+  CLI::Option *layout = c->add_option("--layout", flags->layout, "and its layout: ep=8,dp=8")->excludes(bundle);
+  topology->needs(layout);
+  layout->needs(topology);
+  c->add_option("--redundant", flags->redundant, "slots beyond the experts, for copies (default: those of the program)")
+      ->transform(whole(0, 1 << 24));
+  c->add_option("--phase", flags->phase, "whose tokens count")
+      ->check(CLI::IsMember({"both", "prefill", "decode"}))
+      ->capture_default_str();
+  c->add_option("--objective", flags->objective, "what is looked at first: even rows of ranks, or bytes between nodes")
+      ->check(CLI::IsMember({"balance", "nodes"}))
+      ->capture_default_str();
+  c->add_flag("--json", flags->json, "print JSON");
+  c->add_option("-o,--output", flags->output, "the placement")->required();
+  c->callback([=, &run] {
+    run = [=] {
+      if (flags->bundle.empty() && flags->topology.empty())
+        return failUsage("name the program: --bundle DIR, or --topology T --layout L; see k2c place --help");
+      return place(*flags);
+    };
+  });
+}

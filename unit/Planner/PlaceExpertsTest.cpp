@@ -1,0 +1,142 @@
+//===- PlaceExpertsTest.cpp - Traffic of routes, and placements for them ------===//
+#include "k2c/Planner/PlaceExperts.h"
+#include <gtest/gtest.h>
+
+using namespace k2c;
+
+namespace {
+
+/// Ranks on two nodes that send messages of 10 bytes and get rows of 1 byte back, all by rank.
+ExpertDivision division(int64_t experts, int64_t ranks, int64_t slotsOfRank) {
+  ExpertDivision by;
+  by.model = {"tiny", {3}, experts, ranks, slotsOfRank};
+  by.nodes = 2;
+  by.messageBytes = 10;
+  by.rowBytes = 1;
+  by.tiers = {"node", "network"};
+  return by;
+}
+
+RouteStatistics tokens(const ExpertDivision &by, std::vector<SourcedChoice> prefill,
+                       std::vector<SourcedChoice> decode = {}) {
+  RouteStatistics statistics{"tiny", by.model.experts, by.model.ranks, {}, {}};
+  statistics.layers[3] = {std::move(prefill), std::move(decode)};
+  return statistics;
+}
+
+ExpertPlacement slots(const ExpertDivision &by, std::vector<int32_t> experts) {
+  ExpertPlacement placement;
+  placement.slotsOfRank = *by.model.slotsOfRank;
+  placement.layers[3] = {experts, experts};
+  return placement;
+}
+
+ExpertPlacement before(const ExpertDivision &by) { return placedInOrder(by.model, /*hasCopies=*/true); }
+
+/// Sets of two experts of which e and e + half are chosen together, by tokens of all ranks.
+RouteStatistics pairs(const ExpertDivision &by, int64_t tokensOfEach) {
+  std::vector<SourcedChoice> choices;
+  const int64_t half = by.model.experts / 2;
+  for (int64_t source = 0; source < by.model.ranks; ++source)
+    for (int32_t expert = 0; expert < half; ++expert)
+      choices.push_back({source, {expert, static_cast<int32_t>(expert + half)}, tokensOfEach});
+  return tokens(by, choices);
+}
+
+} // namespace
+
+TEST(RouteTraffic, IsCountedByTierAndRank) {
+  const ExpertDivision by = division(8, 4, 2);
+  const RouteStatistics statistics = tokens(by, {{0, {0, 1}, 5}, {0, {2, 3, 7}, 2}}, {{3, {6}, 1}, {3, {0, 2}, 1}});
+  const Expected<RouteTraffic> traffic = countTraffic(statistics, placedInOrder(by.model, /*hasCopies=*/true), by);
+  ASSERT_TRUE(traffic) << traffic.error().text();
+  EXPECT_EQ(traffic->tiers[0].messages.value(), 2 * 2) << "{2,3} are a subtree of rank 1";
+  EXPECT_EQ(traffic->tiers[0].payloadBytes.value(), 2 * (10 + 1));
+  EXPECT_EQ(traffic->tiers[1].messages.value(), 2 * 2 + 1 * 4);
+  EXPECT_EQ(traffic->tiers[1].payloadBytes.value(), 2 * (10 + 1) + 2 * (10 + 1));
+  EXPECT_DOUBLE_EQ(traffic->nodesMean, (5 * 1 + 2 * 2 + 1 + 1) / 9.0);
+  EXPECT_EQ(traffic->nodesMost, 2);
+  EXPECT_EQ(traffic->rankRows.at(3), (std::vector<int64_t>{11, 5, 0, 3}));
+  EXPECT_DOUBLE_EQ(traffic->imbalance(3), 11 * 4 / 19.0);
+}
+
+TEST(RouteTraffic, OfAPhaseIsOfItsTokens) {
+  const ExpertDivision by = division(8, 4, 2);
+  const RouteStatistics statistics = tokens(by, {{0, {2}, 5}}, {{0, {4}, 3}});
+  ExpertPlacement placement = placedInOrder(by.model, /*hasCopies=*/true);
+  placement.layers[3].decode = {4, 5, 6, 7, 0, 1, 2, 3}; // generated tokens find expert 4 at home
+  const auto messages = [&](RoutedPhase phase, size_t tier) {
+    return countTraffic(statistics, placement, by, phase)->tiers[tier].messages.value();
+  };
+  EXPECT_EQ(messages(RoutedPhase::Prefill, 0), 10);
+  EXPECT_EQ(messages(RoutedPhase::Decode, 0), 0);
+  EXPECT_EQ(messages(RoutedPhase::Both, 0), 10);
+  EXPECT_EQ(messages(RoutedPhase::Both, 1), 0);
+}
+
+TEST(RouteTraffic, TokensGoToTheNearestCopy) {
+  const ExpertDivision by = division(4, 4, 2); // two whole copies, of two nodes
+  const RouteStatistics statistics = tokens(by, {{0, {0, 1}, 5}, {3, {0, 1, 2}, 2}});
+  const ExpertPlacement placement = slots(by, {0, 1, 2, 3, 0, 1, 2, 3});
+  const Expected<RouteTraffic> traffic = countTraffic(statistics, placement, by);
+  ASSERT_TRUE(traffic) << traffic.error().text();
+  EXPECT_EQ(traffic->tiers[1].messages.value(), 0);
+  EXPECT_EQ(traffic->tiers[0].messages.value(), 2 * 2) << "rank 3 asks rank 2 for 0 and 1, and gets their sum";
+  EXPECT_EQ(traffic->rankRows.at(3), (std::vector<int64_t>{10, 0, 4, 2}));
+}
+
+TEST(RouteTraffic, NoticesOverflow) {
+  ExpertDivision by = division(8, 4, 2);
+  by.messageBytes = int64_t(1) << 62;
+  const Expected<RouteTraffic> traffic =
+      countTraffic(tokens(by, {{0, {7}, 2}}), placedInOrder(by.model, /*hasCopies=*/true), by);
+  ASSERT_FALSE(traffic);
+  EXPECT_EQ(traffic.error().text(), "traffic: is more than 2^63 bytes; count fewer tokens");
+}
+
+TEST(PlaceExperts, PutsExpertsThatAreChosenTogetherOnOneNode) {
+  const ExpertDivision by = division(8, 4, 2);
+  const RouteStatistics statistics = pairs(by, 3);
+  const ExpertPlacement placed =
+      placeExperts(statistics, by, before(by), {RoutedPhase::Both, PlacementObjective::Nodes});
+  const Expected<PlacementFigures> before =
+      placementFigures(statistics, placedInOrder(by.model, /*hasCopies=*/true), by, RoutedPhase::Both);
+  const Expected<PlacementFigures> after = placementFigures(statistics, placed, by, RoutedPhase::Both);
+  ASSERT_TRUE(before && after);
+  EXPECT_EQ(before->nodesPerToken, 2);
+  EXPECT_EQ(after->nodesPerToken, 1);
+  EXPECT_LE(after->loadMost, 1.15);
+  EXPECT_LT(after->rowsBetweenNodes.value(), before->rowsBetweenNodes.value());
+}
+
+TEST(PlaceExperts, EvensTheRowsOfRanks) {
+  const ExpertDivision by = division(8, 4, 2);
+  // Experts 0 and 1, of rank 0, have most.
+  const RouteStatistics statistics = tokens(by, {{0, {0}, 40}, {1, {1}, 40}, {2, {2, 4}, 20}, {3, {3, 5}, 20}});
+  const ExpertPlacement placed = placeExperts(statistics, by, before(by), {});
+  const Expected<PlacementFigures> before =
+      placementFigures(statistics, placedInOrder(by.model, /*hasCopies=*/true), by, RoutedPhase::Both);
+  const Expected<PlacementFigures> after = placementFigures(statistics, placed, by, RoutedPhase::Both);
+  EXPECT_EQ(before->loadMost, 2);
+  EXPECT_EQ(after->loadMost, 1);
+}
+
+TEST(PlaceExperts, SpareSlotsHoldCopiesOfHotExperts) {
+  const ExpertDivision by = division(8, 4, 3);
+  const RouteStatistics statistics = tokens(
+      by, {{0, {5}, 250}, {1, {1}, 60}, {1, {5}, 250}, {2, {2, 3}, 60}, {2, {5}, 250}, {3, {4, 7}, 60}, {3, {5}, 250}});
+  const std::vector<int32_t> experts = placeExperts(statistics, by, before(by), {}).layers.at(3).prefill;
+  EXPECT_GE(std::count(experts.begin(), experts.end(), 5), 3);
+  for (int64_t rank = 0; rank < 4; ++rank)
+    EXPECT_LE(std::count(experts.begin() + 3 * rank, experts.begin() + 3 * rank + 3, 5), 1) << "once a rank";
+  for (int32_t expert = 0; expert < 8; ++expert)
+    EXPECT_GE(std::count(experts.begin(), experts.end(), expert), 1) << expert;
+  const Expected<PlacementFigures> after = placementFigures(statistics, slots(by, experts), by, RoutedPhase::Both);
+  EXPECT_LE(after->loadMost, 1.15);
+}
+
+TEST(PlaceExperts, NobodysChoiceLeavesThemInOrder) {
+  const ExpertDivision by = division(8, 4, 2);
+  EXPECT_EQ(placeExperts(tokens(by, {}), by, before(by), {}).layers.at(3).decode,
+            placedInOrder(by.model, /*hasCopies=*/true).layers.at(3).decode);
+}

@@ -1,0 +1,154 @@
+// --counters: what the exchange of all ranks sent, and what the routes say of nodes, bytes and experts.
+#include "engine/RouteTraffic.h"
+#include "fake/FakeBundle.h"
+#include <filesystem>
+#include <fstream>
+#include <gtest/gtest.h>
+
+using namespace k2c;
+using namespace k2c::runtime;
+using nlohmann::json;
+
+namespace {
+
+/// A layer's table for tokens of `rank`, with expert e in slot e.
+std::vector<int32_t> tableInOrder(const k2rt_division &by, int64_t rank) {
+  std::vector<int32_t> table(k2rt_placement_entries(by.experts, by.slots), -1);
+  std::vector<int32_t> list(k2rt_places_entries(by.experts, by.slots));
+  for (int32_t expert = 0; expert < by.experts; ++expert)
+    table[expert] = expert;
+  k2rt_placement_fill(table.data(), list.data(), by.experts, by.slots, by.ranks, by.nodes, rank);
+  return table;
+}
+
+/// "nodes 2, sent 1+2, back 1+2": within a node + between nodes.
+std::string rowsOf(const k2rt_division &by, int64_t source, const std::vector<int32_t> &chosen) {
+  const std::vector<int32_t> table = tableInOrder(by, source);
+  const int32_t *places = table.data() + k2rt_placement_places(by.experts, by.slots);
+  const auto count = static_cast<int64_t>(chosen.size());
+  std::vector<int32_t> slots;
+  for (int64_t k = 0; k < count; ++k)
+    slots.push_back(k2rt_placement_slot(places, by.experts, by.slots / by.nodes, chosen.data(), count, k));
+  const k2rt_token_rows rows = k2rt_rows_of_token(table.data(), &by, source, chosen.data(), slots.data(), count);
+  const auto pair = [](const int64_t *of) { return std::to_string(of[0]) + "+" + std::to_string(of[1]); };
+  return "nodes " + std::to_string(rows.nodes) + ", sent " + pair(rows.sent) + ", back " + pair(rows.back);
+}
+
+/// Four ranks on two nodes.
+struct TwoNodes : FakeBundle {
+  TwoNodes() : FakeBundle("fake_ranks4") {
+    manifest["topology"]["nodes"] = 2;
+    manifest["topology"]["tiers"] = {"box", "wire"};
+    for (int rank : {2, 3})
+      manifest["ranks"][rank]["node"] = 1;
+    write();
+  }
+};
+
+} // namespace
+
+TEST(TokenRows, OneHopCrossesToEachRank) {
+  const k2rt_division by = {16, 16, 4, 2, 0};
+  EXPECT_EQ(rowsOf(by, 0, {4, 5, 9, 14}), "nodes 2, sent 1+2, back 1+2");
+  EXPECT_EQ(rowsOf(by, 1, {4, 5, 7}), "nodes 1, sent 0+0, back 0+0") << "what a rank has itself";
+  EXPECT_EQ(rowsOf(by, 1, {}), "nodes 0, sent 0+0, back 0+0");
+}
+
+TEST(TokenRows, TwoHopsCrossOnceToANode) {
+  const k2rt_division by = {16, 16, 4, 2, 1};
+  // Rank 1 to rank 3, which has 14 itself and sends 9 on; the node's eight experts are one subtree.
+  EXPECT_EQ(rowsOf(by, 1, {4, 5, 9, 14}), "nodes 2, sent 1+1, back 1+1");
+  EXPECT_EQ(rowsOf(by, 0, {4, 9, 14}), "nodes 2, sent 2+1, back 2+1");
+}
+
+// Two leaves of three experts; ranks have four and two. A rank that has a part of a leaf sends each row alone.
+TEST(TokenRows, PartsOfALeafComeBackSingly) {
+  const k2rt_division by = {6, 8, 2, 2, 0};
+  EXPECT_EQ(rowsOf(by, 1, {0, 1, 2}), "nodes 1, sent 0+1, back 0+1");
+  EXPECT_EQ(rowsOf(by, 1, {0, 2, 3}), "nodes 1, sent 0+1, back 0+2");
+  EXPECT_EQ(rowsOf(by, 0, {4, 5}), "nodes 1, sent 0+1, back 0+2");
+}
+
+TEST(RouteTraffic, CountsTokensRowsNodesAndBytes) {
+  const TwoNodes fake;
+  Expected<Bundle> bundle = Bundle::open(fake.folder, 0);
+  ASSERT_TRUE(bundle) << bundle.error().text();
+  RouteTraffic traffic(*bundle);
+  k2rt_ir_step step = {};
+  step.token_rows = 3;
+  const int32_t experts[] = {0, 4, 9, 14, -1, 1};
+  traffic.count(0, step, experts, /*table=*/0);
+  EXPECT_EQ(traffic.nodes().sum, 1 + 1 + 1);
+  EXPECT_EQ(traffic.nodes().most, 1);
+  EXPECT_EQ(traffic.bytesBetweenNodes().sum, 2 * (16 + 16)) << "9 and 14 are on two ranks of node 1";
+  EXPECT_EQ(traffic.bytesBetweenNodes().most, 64);
+  EXPECT_DOUBLE_EQ(traffic.bytesBetweenNodes().mean(), 64.0 / 3);
+  EXPECT_EQ(traffic.tokens(0), 3);
+  EXPECT_EQ(traffic.expertRows(0), 2);
+  EXPECT_EQ(traffic.expertRows(3), 1);
+  EXPECT_EQ(traffic.deadExperts(0), 2);
+  EXPECT_EQ(traffic.deadExperts(1), 3);
+  EXPECT_DOUBLE_EQ(traffic.balancedness(0), 5.0 / 4 / 2);
+}
+
+TEST(RunCounters, HaveWhatRanksSent) {
+  const TwoNodes fake;
+  const Outcome outcome = runBundle(fake, {"logits", "--prompt-ids", "1,2,3,4,5,6,7,8,9,10", "--transport", "local",
+                                           "--counters", fake.path("c.json")});
+  ASSERT_EQ(outcome.exitCode, 0) << outcome.err;
+  std::ifstream file(fake.path("c.json"));
+  json counters = json::parse(file);
+  EXPECT_EQ(counters["steps"], 1);
+  EXPECT_EQ(counters["tokens"], 10);
+  EXPECT_EQ(counters["rounds"], (json{{"1", 1}}));
+  // The fake's exchange sends token t to the rank of expert t % 16: 4..7 within the node, 8..10 between nodes.
+  EXPECT_EQ(counters["tiers"]["box"]["payload_bytes"], 2 * 4 * 16) << counters["tiers"];
+  EXPECT_EQ(counters["tiers"]["box"]["messages"], 2 * 4);
+  EXPECT_EQ(counters["tiers"]["wire"]["payload_bytes"], 2 * 3 * 16);
+  EXPECT_GT(counters["tiers"]["wire"]["control_bytes"], 0);
+  // Two sites of the program, then records, results, that all have loaded; sums go to rank 0 behind these.
+  ASSERT_EQ(counters["sites"].size(), 5u) << counters["sites"];
+  EXPECT_EQ(counters["sites"][0]["op"], "all_to_all_rows");
+  EXPECT_EQ(counters["sites"][0]["layer"], 1);
+  EXPECT_EQ(counters["sites"][0]["group"], "ep");
+  EXPECT_EQ(counters["sites"][0]["calls"], 1);
+  EXPECT_EQ(counters["sites"][0]["payload_bytes"], (4 + 3) * 16);
+  EXPECT_EQ(counters["sites"][2]["layer"], nullptr);
+  EXPECT_EQ(counters["sites"][2]["calls"], 2) << "a record of the step, and one that asks for counters";
+  EXPECT_EQ(counters["sites"][2]["payload_bytes"], 0);
+  for (const json &site : counters["sites"]) {
+    double waited = 0;
+    for (const json &seconds : site["waited_for"])
+      waited += seconds.get<double>();
+    EXPECT_NEAR(waited, site["waited_s"].get<double>(), 1e-9) << site;
+  }
+  ASSERT_EQ(counters["ranks"].size(), 4u);
+  EXPECT_EQ(counters["ranks"][0]["tokens"], 10);
+  EXPECT_TRUE(counters["layers"]["1"].contains("balancedness"));
+}
+
+TEST(RunCounters, WhatKeepsThemFromBeingWritten) {
+  const FakeBundle one, several("fake_ranks2");
+  const std::string file = several.path("c.json");
+  const auto saying = [&](const FakeBundle &fake, std::vector<std::string> words) {
+    words.insert(words.end(), {"--counters", file});
+    const Outcome outcome = runBundle(fake, words);
+    EXPECT_EQ(outcome.exitCode, 1) << outcome.err;
+    return outcome.err;
+  };
+  EXPECT_EQ(saying(one, {"logits", "--prompt-ids", "1"}),
+            "run: error: --counters: the bundle has 1 rank, which exchanges nothing; leave it out\n");
+  EXPECT_EQ(saying(several, {"info", "--transport", "local"}),
+            "run: error: --counters: info runs no step, so nothing is counted; leave it out\n");
+  EXPECT_EQ(saying(several, {"logits", "--prompt-ids", "1", "--transport", "local", "--expert-stats", file}),
+            "run: error: --counters " + file + ": is the file of --expert-stats, too; name another file\n");
+  const std::string spelt = several.folder + "/./c.json";
+  EXPECT_EQ(saying(several, {"logits", "--prompt-ids", "1", "--transport", "local", "--trace", spelt}),
+            "run: error: --counters " + file + ": is the file of --trace, too; name another file\n");
+  EXPECT_FALSE(std::filesystem::exists(file));
+  several.writeFile("batch.json", "[[1],[96,96]]"); // which the program refuses
+  const Outcome failed = runBundle(several, {"generate", "--batch-file", several.path("batch.json"), "-n", "3",
+                                             "--transport", "local", "--counters", file});
+  EXPECT_EQ(failed.exitCode, 3);
+  EXPECT_FALSE(std::filesystem::exists(file)) << "a run that failed has no counters";
+}
