@@ -297,7 +297,8 @@ Expected<Weights> Weights::map(const std::string &folder, const std::string &ind
       readJsonFields(text, place, [&](const JsonFields &root) { return readIndex(root, slotCount); });
   if (!slots)
     return slots.takeError();
-  std::vector<std::vector<NamedSlot>> tables(std::max<size_t>(placement.count(), 1), *slots);
+  std::vector<std::vector<NamedSlot>> tables(std::max<size_t>(placement.count(), 1) - 1, *slots);
+  tables.push_back(std::move(*slots)); // of one table, as a rule, nothing is copied
   Weights weights;
   weights.slotCount = static_cast<size_t>(slotCount);
   weights.shares = shares;
