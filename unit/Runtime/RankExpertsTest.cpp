@@ -1,8 +1,7 @@
 // Which experts a rank has: refusals of placements and of weights that are elsewhere, with place and both numbers; the
 // tables that follow, and what of the weights is mapped for them.
-#include "fake/FakeBundle.h"
+#include "fake/OpenBundle.h"
 #include "k2rt/ExpertNodes.h"
-#include "program/Bundle.h"
 #include <fstream>
 #include <gtest/gtest.h>
 #include <numeric>
@@ -12,14 +11,6 @@ using namespace k2c::runtime;
 using nlohmann::json;
 
 namespace {
-
-/// What opening `bundle` for a rank says after the folder's name.
-std::string opening(const FakeBundle &bundle, int32_t rank = 0) {
-  const Expected<Bundle> opened = Bundle::open(bundle.folder, rank);
-  return opened ? "accepted" : opened.error().text().substr(bundle.folder.size() + 1);
-}
-
-const std::string again = "; compile the bundle again with this version of k2c";
 
 /// The same of a bundle of two ranks with another value in its placement.
 std::string placementWith(const char *path, const json &value) {

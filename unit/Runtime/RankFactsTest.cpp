@@ -2,8 +2,7 @@
 // has.
 #include "../LimitedChild.h"
 #include "device/cpu/LocalRanks.h"
-#include "fake/FakeBundle.h"
-#include "program/Bundle.h"
+#include "fake/OpenBundle.h"
 #include <gtest/gtest.h>
 
 using namespace k2c;
@@ -11,14 +10,6 @@ using namespace k2c::runtime;
 using nlohmann::json;
 
 namespace {
-
-/// What opening `bundle` for a rank says after the folder's name.
-std::string opening(const FakeBundle &bundle, int32_t rank = 0) {
-  const Expected<Bundle> opened = Bundle::open(bundle.folder, rank);
-  return opened ? "accepted" : opened.error().text().substr(bundle.folder.size() + 1);
-}
-
-const std::string again = "; compile the bundle again with this version of k2c";
 
 /// The same of a bundle of two ranks with another value in its manifest.
 std::string manifestWith(const char *path, const json &value) {
