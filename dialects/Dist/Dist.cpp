@@ -62,7 +62,7 @@ LogicalResult TopologyAttr::verify(EmitError emitError, StringRef name, int64_t 
 
 /// [C1] to [C5] of plan.
 LogicalResult PlanAttr::verify(EmitError emitError, StringRef, int64_t expandedFrom, ArrayAttr without,
-                               int64_t tileChoice, int64_t routeLimit, FloatAttr localityPenalty) {
+                               int64_t tileChoice, int64_t routeLimit, FloatAttr localityPenalty, int64_t halvesFrom) {
   if (expandedFrom < -1)
     return emitError() << "'#dist.plan' [C1] expects expanded_from >= -1, got " << expandedFrom;
   if (tileChoice < 0)
@@ -74,6 +74,8 @@ LogicalResult PlanAttr::verify(EmitError emitError, StringRef, int64_t expandedF
     return emitError() << "'#dist.plan' [C4] expects a route_limit that is not negative, got " << routeLimit;
   if (const double penalty = localityPenalty ? localityPenalty.getValueAsDouble() : 1; !(penalty > 0 && penalty <= 1))
     return emitError() << "'#dist.plan' [C5] expects a locality_penalty above 0 and at most 1, got " << penalty;
+  if (halvesFrom < 0)
+    return emitError() << "'#dist.plan' [C6] expects halves_from that is not negative, got " << halvesFrom;
   return success();
 }
 

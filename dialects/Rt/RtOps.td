@@ -18,19 +18,20 @@ def Rt_ProgramOp : Rt_Op<"program", [Symbol, DeclareOpInterfaceMethods<SymbolUse
   let description = [{
     What k2c_program_query answers with: the functions that a step may enter, by name; bytes of the arena, bytes of
     scratch of each worker. A program of latent attention says from how many new tokens on a prompt's segment runs
-    expanded; -1: none does.
+    expanded; -1: none does. Where steps may go in two halves, the arena of the second begins at `second`.
 
     ```mlir
     rt.program @kimi entries {serve = @step} arena 671088640 scratch 1048576 expanded_from 64
     ```
     [C1] no size is negative, expanded_from is at least -1. [C2] there are entries, and each names a function that takes
     nothing. [C3] each function of the module has a body and returns nothing. [C4] no function calls an entry, or
-    itself, directly or through others.
+    itself, directly or through others. [C5] `second` is half of the arena; it is there if a function does something for
+    the second half of a step.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, DictionaryAttr:$entries, Rt_Int:$arena_bytes, Rt_Int:$scratch_bytes,
-                       OptionalAttr<Rt_Int>:$expanded_from);
+                       OptionalAttr<Rt_Int>:$expanded_from, OptionalAttr<Rt_Int>:$second);
   let assemblyFormat = [{
-    $sym_name `entries` $entries `arena` $arena_bytes `scratch` $scratch_bytes
+    $sym_name `entries` $entries `arena` $arena_bytes (`second` $second^)? `scratch` $scratch_bytes
     (`expanded_from` $expanded_from^)? attr-dict
   }];
   let hasVerifier = 1;
@@ -363,6 +364,26 @@ def Rt_CollectiveWaitOp
   }];
   let arguments = (ins FlatSymbolRefAttr:$site);
   let assemblyFormat = "$site attr-dict";
+}
+
+def Rt_SecondHalfOp : Rt_Op<"second_half", [SingleBlock, NoTerminator, NoRegionArguments]> {
+  let summary = "Do it for the second half of the step";
+  let description = [{
+    A step in two halves has two arenas. In the region, and in what it calls, the step is the second half and addresses
+    of the arena are those of the second one; weights and cache are the same.
+
+    ```mlir
+    func.call @moe_layer(%l) : (index) -> ()
+    rt.second_half {
+      func.call @moe_layer(%l) : (index) -> ()
+    }
+    ```
+    [C1] it takes arguments of blocks from outside and nothing else, since what was computed there is of the first half.
+    [C2] it is not within another one.
+  }];
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = "$body attr-dict";
+  let hasVerifier = 1;
 }
 
 def Rt_SampleOp : Rt_Op<"sample", [MemoryEffects<[MemRead, MemWrite]>]> {

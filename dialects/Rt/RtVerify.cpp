@@ -100,7 +100,21 @@ private:
 };
 } // namespace
 
-/// [C2] to [C4] of program.
+/// [C5] of program.
+static LogicalResult verifyHalves(ProgramOp program) {
+  const std::optional<int64_t> second = program.getSecond();
+  if (second && (*second <= 0 || program.getArenaBytes() != 2 * *second))
+    return program.emitOpError("[C5] expects the second arena at half of ")
+           << program.getArenaBytes() << " bytes, got " << *second;
+  auto hasHalves = [](func::FuncOp function) {
+    return function.walk([](SecondHalfOp) { return WalkResult::interrupt(); }).wasInterrupted();
+  };
+  if (!second && llvm::any_of(program->getParentRegion()->getOps<func::FuncOp>(), hasHalves))
+    return program.emitOpError("[C5] expects a second arena for what is done for the second half of a step, got none");
+  return success();
+}
+
+/// [C2] to [C5] of program.
 LogicalResult ProgramOp::verifySymbolUses(SymbolTableCollection &tables) {
   if (getEntries().empty())
     return emitOpError("[C2] expects an entry, got none");
@@ -119,7 +133,7 @@ LogicalResult ProgramOp::verifySymbolUses(SymbolTableCollection &tables) {
   for (auto function : (*this)->getParentRegion()->getOps<func::FuncOp>())
     if (failed(verifyShape(*this, function)) || failed(calls.from(function)))
       return failure();
-  return success();
+  return verifyHalves(*this);
 }
 
 static LogicalResult verifyMatrices(function_ref<InFlightDiagnostic()> emitError, StringRef name,
@@ -209,6 +223,20 @@ LogicalResult PlacementOp::verify() {
   if (getPart() == Part::Held && (count < 1 || slots % count != 0 || (getHolder() == Holder::World && count != slots)))
     return emitOpError("[C2] expects slots of a holder that divide ") << slots << " slots, got " << count;
   return success();
+}
+
+/// [C1], [C2] of second_half.
+LogicalResult SecondHalfOp::verify() {
+  if ((*this)->getParentOfType<SecondHalfOp>())
+    return emitOpError("[C2] expects to be in no other one");
+  WalkResult walked = getBody().walk([&](Operation *inner) -> WalkResult {
+    for (Value operand : inner->getOperands())
+      if (!isa<BlockArgument>(operand) && !getBody().isAncestor(operand.getParentRegion()))
+        return emitOpError("[C1] expects to take arguments of blocks from outside, got the result of '")
+               << operand.getDefiningOp()->getName() << '\'';
+    return success();
+  });
+  return failure(walked.wasInterrupted());
 }
 
 /// [C1] of collective_start.

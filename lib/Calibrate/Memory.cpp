@@ -52,7 +52,7 @@ ProbeStep::ProbeStep(int64_t sequences, int64_t cached, int64_t tokens, int32_t 
   tables = table.data();
   lengths = seqLen.data();
   slotLists = slots.data();
-  step.token_rows = step.output_rows = sequences * tokens;
+  step.token_rows = step.layer_rows = step.output_rows = sequences * tokens;
   step.seq_rows = sequences;
   step.token_ids = ids.data();
   step.positions = positions.data();

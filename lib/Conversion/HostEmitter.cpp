@@ -136,6 +136,7 @@ void HostEmitter::emit(Operation &op) {
       .Case([&](func::CallOp o) { emitCall(o); })
       .Case([&](scf::ForOp loop) { emitLoop(loop); })
       .Case([&](scf::IfOp branch) { emitIf(branch); })
+      .Case([&](rt::SecondHalfOp o) { emitSecondHalf(o); })
       .Case([&](scf::YieldOp) {})
       .Case([&](func::ReturnOp) { LLVM::ReturnOp::create(b, loc, ValueRange(constant(0, 32))); })
       .DefaultUnreachable("rt::checkFunctions has refused all other ops");
@@ -147,6 +148,20 @@ void HostEmitter::emitCall(func::CallOp op) {
     operands.push_back(values.lookup(operand));
   std::string callee = (op.getCallee() + suffix).str();
   returnIfFailed(LLVM::CallOp::create(b, loc, TypeRange(i32), callee, operands).getResult());
+}
+
+/// What runs there finds the step and the arena of the second half in its worker. They stay there when it fails, which
+/// ends the step.
+void HostEmitter::emitSecondHalf(rt::SecondHalfOp op) {
+  Value stepPlace = at(worker, offsetof(k2rt_ir_worker, step)), step = LLVM::LoadOp::create(b, loc, ptr, stepPlace);
+  Value arenaPlace = at(worker, offsetof(k2rt_ir_worker, arena)), arena = LLVM::LoadOp::create(b, loc, ptr, arenaPlace);
+  LLVM::StoreOp::create(b, loc, loadPointer(step, offsetof(k2rt_ir_step, second)), stepPlace);
+  const int64_t offset = *(*module.getOps<rt::ProgramOp>().begin()).getSecond();
+  LLVM::StoreOp::create(b, loc, LLVM::GEPOp::create(b, loc, ptr, b.getI8Type(), arena, ValueRange(constant(offset))),
+                        arenaPlace);
+  emitBody(op.getBody().front());
+  LLVM::StoreOp::create(b, loc, step, stepPlace);
+  LLVM::StoreOp::create(b, loc, arena, arenaPlace);
 }
 
 void HostEmitter::emitIf(scf::IfOp branch) {

@@ -29,6 +29,7 @@ private:
   mlir::LLVM::LLVMFuncOp declare(mlir::func::FuncOp function, llvm::StringRef suffix);
   void emitBody(mlir::Block &block);
   void emit(mlir::Operation &op);
+  void emitSecondHalf(rt::SecondHalfOp op);
   void emitIf(mlir::scf::IfOp branch);
   void emitLoop(mlir::scf::ForOp loop);
   void emitCall(mlir::func::CallOp op);

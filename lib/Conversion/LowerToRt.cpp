@@ -163,7 +163,7 @@ LogicalResult ProgramLowering::writeFunctions() {
     return success();
   rt::ProgramOp::create(b, scheduled.getLoc(), b.getStringAttr("program"), entries.getDictionary(b.getContext()),
                         b.getI64IntegerAttr(certificate.getArena()), b.getI64IntegerAttr(certificate.getScratch()),
-                        expandedFrom);
+                        expandedFrom, /*second=*/IntegerAttr());
   return success();
 }
 

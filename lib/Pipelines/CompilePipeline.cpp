@@ -82,6 +82,7 @@ PipelineOptions CompilePipeline::pipelineOptions() const {
   p.plan.tileChoice = options.tileChoice;
   p.plan.routeLimit = inputs.bound.limit;
   p.plan.localityPenalty = inputs.bound.penalty;
+  p.plan.halvesFrom = inputs.halvesFrom;
   return p;
 }
 
@@ -157,7 +158,7 @@ Status CompilePipeline::start(Form form) {
   ImportOptions import;
   import.compute = inputs.planOptions.compute;
   import.cache = inputs.planOptions.cache;
-  import.stepTokens = inputs.limits.stepTokens;
+  import.stepTokens = inputs.programTokens();
   import.maxSequences = inputs.limits.maxSequences;
   import.maxContext = inputs.limits.maxContext;
   import.outputRows = inputs.limits.outputRows;

@@ -10,6 +10,8 @@
 #include "k2c/Model/CheckWeights.h"
 #include "k2c/Model/Source.h"
 #include "k2c/Planner/ComputeType.h"
+#include "k2c/Planner/Evaluate.h"
+#include <algorithm>
 #include <filesystem>
 
 namespace fs = std::filesystem;
@@ -110,6 +112,25 @@ Status readBound(const CompileOptions &options, Inputs &inputs) {
   return {};
 }
 
+/// From how many token rows on steps go in halves: as the planner predicts, where nobody says more; a layout that asks
+/// for overlap has them for steps that it loses, too, if they are beyond a half.
+void chooseHalves(const CompileOptions &options, Inputs &inputs) {
+  ParallelLayout &layout = inputs.planOptions.layout;
+  const bool isLeftOut =
+      std::find(options.without.begin(), options.without.end(), "overlap-communication") != options.without.end();
+  if (layout.ep == 1 || isLeftOut || !(layout.overlap || options.layout.empty()))
+    return;
+  const Workload workload = defaultWorkload(inputs.spec);
+  PlanRequest request{inputs.spec, inputs.topology, workload};
+  request.compute = inputs.planOptions.compute;
+  inputs.halvesFrom = overlapsFrom(request, layout, inputs.limits.stepTokens);
+  if (layout.overlap && inputs.halvesFrom == 0)
+    inputs.halvesFrom = inputs.limits.stepTokens;
+  if (inputs.halvesFrom > 0)
+    inputs.halvesFrom = std::min(inputs.halvesFrom, inputs.programTokens() + 1);
+  layout.overlap = inputs.halvesFrom > 0;
+}
+
 /// Refuses a damaged tokenizer, and says what this build cannot do of one.
 Status readTokenizer(const CompileOptions &options, const Inputs &inputs) {
   if (inputs.folder.empty())
@@ -180,6 +201,7 @@ Expected<Inputs> readInputs(const CompileOptions &options) {
   if (!options.cache.empty())
     inputs.planOptions.cache = parseComputeType(options.cache).value_or(DType::F32);
   inputs.planOptions.mla = parseMlaForms(options.mla).value_or(MlaForms::Phased);
+  chooseHalves(options, inputs);
   return inputs;
 }
 

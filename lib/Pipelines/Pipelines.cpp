@@ -48,6 +48,7 @@ void buildRuntimeForm(OpPassManager &pm, const PipelineOptions &) {
   pm.addPass(createEmitKernels());
   pm.addPass(createLowerToRt());
   pm.addPass(createPrefetchWeights());
+  pm.addPass(createOverlapCommunication());
 }
 
 void buildLlvmForm(OpPassManager &pm, const PipelineOptions &) { pm.addPass(createRtToLlvm()); }

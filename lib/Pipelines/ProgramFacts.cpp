@@ -39,6 +39,7 @@ void readModule(ModuleOp runtime, ProgramFacts &facts) {
   dist::PlanAttr plan = planOf(runtime);
   facts.layout = plan.getLayout().str();
   facts.bound = {plan.getRouteLimit(), plan.getLocalityPenalty() ? plan.getLocalityPenalty().getValueAsDouble() : 0};
+  facts.halvesFrom = hasHalves(runtime) ? plan.getHalvesFrom() : 0;
   facts.numa = topology.getNuma().vec();
   auto target = runtime->getAttrOfType<kern::CpuAttr>(kern::KernDialect::targetAttrName);
   facts.cores = target.getCores();

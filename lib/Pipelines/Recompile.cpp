@@ -120,6 +120,8 @@ Status readRanks(Record record, Inputs &inputs) {
   if (!parsed)
     return damaged(record.file(), "'/layout' " + parsed.error().message);
   inputs.planOptions.layout = std::move(*parsed);
+  if (record.has("/halves"))
+    inputs.halvesFrom = record.number("/halves/from", 1, 1 << 20);
   return readBound(record, nodes, inputs);
 }
 

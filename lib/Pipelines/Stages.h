@@ -31,6 +31,9 @@ struct Inputs {
   PlanOptions planOptions;
   ExpertPlacement placement; ///< of several ranks
   RouteBound bound;
+  int64_t halvesFrom = 0; ///< as #dist.plan has it
+  /// Of a step, or of a half of one: what the program has buffers for.
+  int64_t programTokens() const { return halvesFrom > 0 ? (limits.stepTokens + 1) / 2 : limits.stepTokens; }
 };
 
 /// Writes weights/ranks.json of a program of several ranks: what all hosts have in common of their weights, and of

@@ -38,10 +38,10 @@ struct AttachPlan : impl::AttachPlanBase<AttachPlan> {
                                   l2Bytes.getValue(), required, kern::WeightLayout::Panels);
     auto machines = dist::TopologyAttr::getChecked(error, &getContext(), StringRef(topology.getValue()),
                                                    ranks.getValue(), nodes.getValue(), ArrayRef<int64_t>(numa));
-    auto plan = dist::PlanAttr::getChecked(error, &getContext(), StringRef(layout.getValue()), expandedFrom.getValue(),
-                                           without.empty() ? ArrayAttr() : strings(without), tileChoice.getValue(),
-                                           routeLimit.getValue(),
-                                           localityPenalty == 0 ? FloatAttr() : b.getF64FloatAttr(localityPenalty));
+    auto plan = dist::PlanAttr::getChecked(
+        error, &getContext(), StringRef(layout.getValue()), expandedFrom.getValue(),
+        without.empty() ? ArrayAttr() : strings(without), tileChoice.getValue(), routeLimit.getValue(),
+        localityPenalty == 0 ? FloatAttr() : b.getF64FloatAttr(localityPenalty), halvesFrom.getValue());
     if (!target || !machines || !plan || failed(checkLayout(module)))
       return signalPassFailure();
     module->setAttr(kern::KernDialect::targetAttrName, target);

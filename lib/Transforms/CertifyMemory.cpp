@@ -4,7 +4,7 @@
 //
 //   weights   all slots, each rounded up to pages, and each     cache    pages of all planes at the limits
 //             routed expert
-//   arena     mem.peak                                          scratch  what the most demanding kernel takes, a worker
+//   arena     mem.peak, for each half of a step                 scratch  what the most demanding kernel takes, a worker
 //   logits    f32 of all output rows
 //
 // The certificate is written when it is exact, not before. The planner adds what the runtime takes beside it, and
@@ -20,7 +20,9 @@
 #include "k2c/Support/Units.h"
 #include "k2c/Transforms/ExpectForm.h"
 #include "k2c/Transforms/Passes.h"
+#include "k2c/Transforms/PlanAttr.h"
 #include "k2c/Transforms/Remark.h"
+#include "llvm/Support/MathExtras.h"
 
 namespace k2c {
 #define GEN_PASS_DEF_CERTIFYMEMORY
@@ -29,6 +31,9 @@ namespace k2c {
 using namespace mlir;
 
 namespace {
+
+/// At which an arena begins (abi.def).
+constexpr uint64_t pageBytes = 4096;
 
 struct CertifyMemory : impl::CertifyMemoryBase<CertifyMemory> {
   using CertifyMemoryBase::CertifyMemoryBase;
@@ -82,8 +87,9 @@ struct CertifyMemory : impl::CertifyMemoryBase<CertifyMemory> {
     FailureOr<int64_t> worker = scratch(getAnalysis<KernelDescriptions>());
     if (failed(worker))
       return signalPassFailure();
+    const int64_t arenas = hasHalves(module) ? 2 * static_cast<int64_t>(llvm::alignTo(*arena, pageBytes)) : *arena;
     auto certificate =
-        mem::CertificateAttr::get(&getContext(), weights(), cache(limits), *arena, *worker, logits(limits));
+        mem::CertificateAttr::get(&getContext(), weights(), cache(limits), arenas, *worker, logits(limits));
     module->setAttr(mem::MemDialect::certificateAttrName, certificate);
     remark(module.getLoc(), "certify-memory", "bytes",
            format(Bytes(certificate.getWeights())) + " of weights, " + format(Bytes(certificate.getCache())) +

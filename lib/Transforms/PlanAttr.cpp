@@ -26,6 +26,11 @@ bool isLeftOut(ModuleOp module, OptionalPass pass) {
   return llvm::is_contained(passesWithout(planOf(module)), optionalPassNames()[size_t(pass)]);
 }
 
+bool hasHalves(ModuleOp module) {
+  dist::PlanAttr plan = planOf(module);
+  return plan && plan.getHalvesFrom() > 0 && !isLeftOut(module, OptionalPass::OverlapCommunication);
+}
+
 std::optional<StringRef> unknownPass(dist::PlanAttr plan) {
   for (StringRef pass : passesWithout(plan))
     if (!llvm::is_contained(optionalPassNames(), pass))

@@ -14,6 +14,7 @@
 //===----------------------------------------------------------------------===//
 #include "UniformControl.h"
 #include "dialects/Nn/Nn.h"
+#include "dialects/Rt/Rt.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/SymbolTable.h"
@@ -103,6 +104,8 @@ std::optional<SmallVector<Value>> decisionsOf(Operation *op) {
     return SmallVector<Value>{branch.getCondition()};
   if (auto loop = dyn_cast<scf::ForOp>(op))
     return SmallVector<Value>{loop.getLowerBound(), loop.getUpperBound(), loop.getStep()};
+  if (isa<rt::SecondHalfOp>(op)) // on all ranks, once
+    return SmallVector<Value>{};
   return std::nullopt;
 }
 

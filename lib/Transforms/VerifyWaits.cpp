@@ -1,23 +1,29 @@
 //===- VerifyWaits.cpp - Each exchange is waited for ----------------------===//
 //
-// A site has one start and one wait in a program, in one block, so that a path that takes one takes the other. Between
-// them the communication thread has the buffers:
+// A site has one start and one wait in a program. From each entry on the program is followed through its calls, with
+// the sites that are in flight, so that a wait may be in another function than its start. A branch or a loop leaves in
+// flight what it found so: whatever path is taken, starts and waits alternate. Between them the communication thread
+// has the buffers:
 //
 //   rt.collective_start @site0 layer %l source %m to %sent result %in from %came
 //   rt.launch @shared grid(%g) args(%x, %w, %y)          other addresses: runs beside the exchange
 //   rt.launch @unpack in @site0 grid(%n) args(%in, ..)   refused, twice: %in is in flight, and nobody knows how many
 //   came rt.collective_wait @site0
 //
+// The two halves of a step have an arena each, so that a site is in flight for a half, and the other does as it likes.
 // The runtime form has addresses, and no sizes: that bytes of two buffers are apart is for the scheduled form to prove
-// (VerifyGroups.cpp). Here an address of the arena must not be one of those in flight, other addresses are those of
-// weights, planes and placements, and calls are refused.
+// (VerifyGroups.cpp). Here an address of the arena must not be one of those in flight, and other addresses are those of
+// weights, planes and placements.
 //
 //===----------------------------------------------------------------------===//
 #include "VerifyWaits.h"
 #include "UniformControl.h"
 #include "dialects/Rt/Rt.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "llvm/ADT/MapVector.h"
+#include <map>
+#include <set>
 
 using namespace mlir;
 
@@ -32,33 +38,52 @@ struct Site {
   rt::CollectiveWaitOp wait;
 };
 
+/// Of one half: sites that were started and not waited for, and those whose rows are known.
+struct HalfState {
+  std::set<StringRef> inFlight, counted;
+
+  auto key() const { return std::tie(inFlight, counted); }
+  bool operator<(const HalfState &other) const { return key() < other.key(); }
+};
+
+/// Where a path has come to.
+struct PathState {
+  std::array<HalfState, 2> halves;
+  bool isSecond = false;
+
+  HalfState &half() { return halves[isSecond]; }
+  bool operator<(const PathState &other) const {
+    return std::tie(halves, isSecond) < std::tie(other.halves, other.isSecond);
+  }
+};
+
 class Waits {
 public:
-  Waits(ModuleOp module, StringRef who) : module(module), who(who) {}
+  Waits(ModuleOp module, StringRef who) : module(module), who(who), symbols(module) {}
 
   LogicalResult verify();
 
 private:
   LogicalResult collect();
   template <class Op> LogicalResult take(Op op, Op Site::*place);
-  LogicalResult verifyPair(Site &site);
-  LogicalResult verifyBeside(Site &site, Operation *op);
-  LogicalResult verifyCounted(Operation *op);
-  LogicalResult forEach(llvm::function_ref<LogicalResult(Operation *)> visit);
+  LogicalResult verifySite(Site &site);
+  LogicalResult followEntry(func::FuncOp entry);
+  LogicalResult follow(Block &block, PathState &state);
+  LogicalResult followCall(func::CallOp call, PathState &state);
+  LogicalResult followRegions(Operation *op, PathState &state);
+  LogicalResult start(rt::CollectiveStartOp op, PathState &state);
+  LogicalResult wait(rt::CollectiveWaitOp op, PathState &state);
+  LogicalResult verifyBeside(Operation *op, PathState &state);
+  LogicalResult verifyCounted(Operation *op, PathState &state);
   InFlightDiagnostic refuse(Operation *at) { return at->emitError() << who << ": "; }
 
   ModuleOp module;
   StringRef who;
+  SymbolTable symbols;
   llvm::MapVector<StringRef, Site> sites; ///< by name, in the order of the table
+  /// What a function makes of a path that comes to it.
+  std::map<std::pair<Operation *, PathState>, PathState> followed;
 };
-
-/// Ops of functions: most of a program is the code of kernels, in modules.
-LogicalResult Waits::forEach(llvm::function_ref<LogicalResult(Operation *)> visit) {
-  for (auto function : module.getOps<func::FuncOp>())
-    if (function.walk([&](Operation *op) { return WalkResult(visit(op)); }).wasInterrupted())
-      return failure();
-  return success();
-}
 
 template <class Op> LogicalResult Waits::take(Op op, Op Site::*place) {
   Op &known = sites[op.getSite()].*place;
@@ -69,7 +94,8 @@ template <class Op> LogicalResult Waits::take(Op op, Op Site::*place) {
   return success();
 }
 
-/// The table, whose entries the program knows by number, and who starts and waits.
+/// The table, whose entries the program knows by number, and who starts and waits. Only ops of functions: most of a
+/// program is the code of kernels, in modules.
 LogicalResult Waits::collect() {
   for (auto facts : module.getOps<rt::CollectiveOp>()) {
     const auto number = static_cast<int64_t>(sites.size());
@@ -78,22 +104,20 @@ LogicalResult Waits::collect() {
                            << " of the table; list sites by number from 0 without gaps";
     sites[facts.getSymName()].facts = facts;
   }
-  return forEach([&](Operation *op) -> LogicalResult {
+  auto visit = [&](Operation *op) -> WalkResult {
     if (auto start = dyn_cast<rt::CollectiveStartOp>(op))
       return take(start, &Site::start);
     if (auto wait = dyn_cast<rt::CollectiveWaitOp>(op))
       return take(wait, &Site::wait);
     return success();
-  });
+  };
+  for (auto function : module.getOps<func::FuncOp>())
+    if (function.walk(visit).wasInterrupted())
+      return failure();
+  return success();
 }
 
-/// `op` runs behind `wait`, in each turn of a loop behind that of the turn.
-bool isBehind(Operation *op, rt::CollectiveWaitOp wait) {
-  Operation *beside = wait ? wait->getBlock()->findAncestorOpInBlock(*op) : nullptr;
-  return beside && wait->isBeforeInBlock(beside);
-}
-
-LogicalResult Waits::verifyPair(Site &site) {
+LogicalResult Waits::verifySite(Site &site) {
   Operation *only = site.start ? site.start.getOperation() : site.wait.getOperation();
   if (!only)
     return refuse(site.facts) << "nothing starts @" << site.facts.getSymName()
@@ -101,53 +125,143 @@ LogicalResult Waits::verifyPair(Site &site) {
   if (!site.start || !site.wait)
     return refuse(only) << "@" << site.facts.getSymName() << " has no " << (site.start ? "wait" : "start")
                         << "; a site has one start and one wait";
-  if (site.start->getBlock() != site.wait->getBlock() || !site.start->isBeforeInBlock(site.wait))
-    return refuse(site.wait) << "the wait for @" << site.facts.getSymName()
-                             << " is not behind its start on every path; wait in the block of the start";
   for (Value buffer : site.start->getOperands())
     if (isa<rt::PtrType>(buffer.getType()) && !buffer.getDefiningOp<rt::ArenaOp>())
       return refuse(site.start) << "a buffer of @" << site.facts.getSymName()
                                 << " is no address of the arena; exchange what assign-memory has placed";
-  for (Operation *op = site.start->getNextNode(); op != site.wait; op = op->getNextNode())
-    if (op->walk([&](Operation *inner) { return WalkResult(verifyBeside(site, inner)); }).wasInterrupted())
-      return failure();
   return success();
 }
 
-/// `op` runs between the start and the wait of `site`.
-LogicalResult Waits::verifyBeside(Site &site, Operation *op) {
-  auto touches = [&](const Twine &what) {
-    return refuse(op) << "'" << op->getName() << "' " << what.str() << " while @" << site.facts.getSymName()
-                      << " is in flight; wait for it first";
-  };
-  if (isa<func::CallOp>(op))
-    return touches("may touch any buffer");
+LogicalResult Waits::start(rt::CollectiveStartOp op, PathState &state) {
+  if (state.half().inFlight.count(op.getSite()) > 0)
+    return refuse(op) << "@" << op.getSite() << " is in flight here; wait for it before it starts again";
+  if (failed(verifyBeside(op, state)))
+    return failure();
+  state.half().inFlight.insert(op.getSite());
+  state.half().counted.erase(op.getSite());
+  return success();
+}
+
+LogicalResult Waits::wait(rt::CollectiveWaitOp op, PathState &state) {
+  if (state.half().inFlight.erase(op.getSite()) == 0)
+    return refuse(op) << "the wait for @" << op.getSite()
+                      << " is not behind its start on every path; wait once, where the start has been";
+  state.half().counted.insert(op.getSite());
+  return success();
+}
+
+/// `op` runs while sites of its half are in flight.
+LogicalResult Waits::verifyBeside(Operation *op, PathState &state) {
   if (isMemoryEffectFree(op))
     return success(); // an address is no access
-  for (Value value : op->getOperands()) {
-    if (!isa<rt::PtrType>(value.getType()))
-      continue;
-    auto arena = value.getDefiningOp<rt::ArenaOp>();
-    if (!arena && (!value.getDefiningOp() || !isa<rt::RtDialect>(value.getDefiningOp()->getDialect())))
-      return touches("takes an address that may be one of the arena");
-    for (Value buffer : site.start->getOperands())
-      if (auto held = buffer.getDefiningOp<rt::ArenaOp>(); arena && held && arena.getOffset() == held.getOffset())
-        return touches("takes address " + Twine(arena.getOffset()) + " of the arena");
+  for (StringRef name : state.half().inFlight) {
+    auto touches = [&](const Twine &what) {
+      return refuse(op) << "'" << op->getName() << "' " << what.str() << " while @" << name
+                        << " is in flight; wait for it first";
+    };
+    for (Value value : op->getOperands()) {
+      if (!isa<rt::PtrType>(value.getType()))
+        continue;
+      auto arena = value.getDefiningOp<rt::ArenaOp>();
+      const bool isNamed = value.getDefiningOp() && isa<rt::RtDialect>(value.getDefiningOp()->getDialect());
+      if (!isNamed && !isa<rt::PrefetchOp>(op)) // which reads nothing that counts
+        return touches("takes an address that may be one of the arena");
+      for (Value buffer : sites[name].start->getOperands())
+        if (auto held = buffer.getDefiningOp<rt::ArenaOp>(); arena && held && arena.getOffset() == held.getOffset())
+          return touches("takes address " + Twine(arena.getOffset()) + " of the arena");
+    }
   }
   return success();
 }
 
 /// Rows that came to a site are known when it was waited for.
-LogicalResult Waits::verifyCounted(Operation *op) {
+LogicalResult Waits::verifyCounted(Operation *op, PathState &state) {
   FlatSymbolRefAttr name;
   if (auto arrived = dyn_cast<rt::ArrivedOp>(op))
     name = arrived.getSiteAttr();
   else if (auto launch = dyn_cast<rt::LaunchOp>(op))
     name = launch.getArrivedAttr();
-  if (!name || isBehind(op, sites[name.getValue()].wait))
+  if (!name || state.half().counted.count(name.getValue()) > 0)
     return success();
   return refuse(op) << "'" << op->getName() << "' counts rows of " << name
-                    << " where nothing has waited for them; count behind the wait, in its block";
+                    << " where nothing has waited for them; count behind the wait";
+}
+
+/// Paths through regions of `op`: none, or one of them, once or more. All of them find what was counted before.
+LogicalResult Waits::followRegions(Operation *op, PathState &state) {
+  const PathState before = state;
+  for (Region &region : op->getRegions()) {
+    if (region.empty())
+      continue;
+    PathState inside = before;
+    if (failed(follow(region.front(), inside)))
+      return failure();
+    for (auto [found, left] : llvm::zip_equal(before.halves, inside.halves)) {
+      const bool waits = !llvm::includes(left.inFlight, found.inFlight);
+      const HalfState &more = waits ? found : left, &less = waits ? left : found;
+      for (StringRef name : more.inFlight)
+        if (less.inFlight.count(name) == 0)
+          return refuse(op) << "'" << op->getName() << "' " << (waits ? "waits for" : "starts") << " @" << name
+                            << " on some path alone; start and wait on both sides of it, or within";
+    }
+  }
+  return success();
+}
+
+LogicalResult Waits::followCall(func::CallOp call, PathState &state) {
+  auto callee = symbols.lookup<func::FuncOp>(call.getCallee());
+  if (!callee || callee.isExternal()) {
+    for (StringRef name : state.half().inFlight)
+      return refuse(call) << "'" << call->getName() << "' may touch any buffer while @" << name
+                          << " is in flight; wait for it first";
+    return success();
+  }
+  auto [found, isNew] = followed.try_emplace({callee, state}, state);
+  if (isNew) {
+    PathState behind = state;
+    if (failed(follow(callee.front(), behind)))
+      return failure();
+    found->second = behind;
+  }
+  state = found->second;
+  return success();
+}
+
+LogicalResult Waits::follow(Block &block, PathState &state) {
+  for (Operation &op : block) {
+    LogicalResult done = success();
+    if (auto started = dyn_cast<rt::CollectiveStartOp>(op)) {
+      done = start(started, state);
+    } else if (auto waited = dyn_cast<rt::CollectiveWaitOp>(op)) {
+      done = wait(waited, state);
+    } else if (auto call = dyn_cast<func::CallOp>(op)) {
+      done = followCall(call, state);
+    } else if (auto second = dyn_cast<rt::SecondHalfOp>(op)) {
+      if (state.isSecond)
+        return refuse(&op) << "this is done for the second half already; a step has two";
+      state.isSecond = true;
+      done = follow(second.getBody().front(), state);
+      state.isSecond = false;
+    } else if (op.getNumRegions() > 0) {
+      done = followRegions(&op, state);
+    } else {
+      done = success(succeeded(verifyBeside(&op, state)) && succeeded(verifyCounted(&op, state)));
+    }
+    if (failed(done))
+      return failure();
+  }
+  return success();
+}
+
+LogicalResult Waits::followEntry(func::FuncOp entry) {
+  PathState state;
+  if (failed(follow(entry.front(), state)))
+    return failure();
+  for (const HalfState &half : state.halves)
+    for (StringRef name : half.inFlight)
+      return refuse(sites[name].start) << "nothing waits for @" << name << " before @" << entry.getName()
+                                       << " ends; wait on every path";
+  return success();
 }
 
 LogicalResult Waits::verify() {
@@ -155,9 +269,15 @@ LogicalResult Waits::verify() {
   if (failed(collect()) || failed(verifyUniformControl(module, isCollective, who)))
     return failure();
   for (auto &entry : sites)
-    if (failed(verifyPair(entry.second)))
+    if (failed(verifySite(entry.second)))
       return failure();
-  return forEach([&](Operation *op) { return verifyCounted(op); });
+  llvm::DenseSet<StringRef> called;
+  for (auto function : module.getOps<func::FuncOp>())
+    function.walk([&](func::CallOp call) { called.insert(call.getCallee()); });
+  for (auto function : module.getOps<func::FuncOp>()) // entries, and what nobody calls
+    if (!called.contains(function.getName()) && !function.isExternal() && failed(followEntry(function)))
+      return failure();
+  return success();
 }
 
 } // namespace

@@ -3,7 +3,8 @@
 RANKS ranks of one core on NODES nodes (as many as ranks, unless it is said), as threads of one process. One prompt
 leaves all other ranks idle in every step; 11 prompts of many lengths share the ranks. Compared with a bundle of one
 rank, byte by byte: every logit, the hidden state after every layer, the experts of every token and their weights, and
-generated tokens; read whole, in chunks, and with two workers a rank.
+generated tokens; read whole, in chunks, and with two workers a rank. Unless the options say something else of them,
+steps of more than half of their limit go in two halves, and smaller ones whole.
 """
 import os
 import sys
@@ -50,6 +51,11 @@ def topology(ranks, nodes):
     return path
 
 
+def overlapping(ranks, experts):
+    """A layout over all ranks whose steps may go in halves."""
+    return f"ep={ranks},dp={ranks},redundant={-experts % ranks},overlap=1"
+
+
 def expect(what, one, several):
     if one != several:
         raise Failure(f"{what}: several ranks differ from one")
@@ -76,10 +82,15 @@ def compare(one, several, prompts):
 
 def main(checkpoint, shape, *options):
     ranks, nodes = (int(part) for part in (shape.split("x") + shape.split("x"))[:2])
-    several = compiled(checkpoint, "--topology", topology(ranks, nodes), *LIMITS, *options)
     one = compiled(checkpoint, *LIMITS, *options)
+    layout = ()
+    if not {"--layout", "--placement", "overlap-communication"} & set(options):
+        layout = ("--layout", overlapping(ranks, one.manifest["model"]["experts"]))
+    several = compiled(checkpoint, "--topology", topology(ranks, nodes), *LIMITS, *layout, *options)
     if several.manifest["topology"]["ranks"] != ranks:
         raise Failure(f"the bundle has {several.manifest['topology']['ranks']} ranks, {ranks} were asked for")
+    if layout and several.manifest.get("halves", {}).get("rows") != 24:
+        raise Failure(f"half of a step of 48 rows has 24, the manifest says {several.manifest.get('halves')}")
     vocab = one.manifest["model"]["vocab"]
     compare(one, several, [draw(1 + i * 13 % 41, vocab, i) for i in range(11)])
     print(f"{checkpoint}: {ranks} ranks have the bits of one")

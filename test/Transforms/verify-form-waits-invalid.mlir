@@ -111,7 +111,7 @@ func.func @f() {
 rt.collective @site0 site 0 op all_to_all_rows axis ep members 2 row_bytes 256
 func.func @f() {
   %p = rt.arena 0
-  // expected-error @below {{runtime form: the wait for @site0 is not behind its start on every path; wait in the block of the start}}
+  // expected-error @below {{runtime form: the wait for @site0 is not behind its start on every path; wait once, where the start has been}}
   rt.collective_wait @site0
   rt.collective_start @site0 source %p to %p result %p from %p
   return
@@ -125,8 +125,8 @@ func.func @f() {
   %p = rt.arena 0
   %c = arith.constant true
   rt.collective_start @site0 source %p to %p result %p from %p
+  // expected-error @below {{runtime form: 'scf.if' waits for @site0 on some path alone; start and wait on both sides of it, or within}}
   scf.if %c {
-    // expected-error @below {{runtime form: the wait for @site0 is not behind its start on every path; wait in the block of the start}}
     rt.collective_wait @site0
   }
   return
@@ -205,9 +205,7 @@ func.func @f(%g: i64) {
 // -----
 
 rt.collective @site0 site 0 op all_to_all_rows axis ep members 2 row_bytes 256
-func.func private @g() {
-  return
-}
+func.func private @g()
 func.func @f() {
   %p = rt.arena 0
   rt.collective_start @site0 source %p to %p result %p from %p
@@ -225,7 +223,7 @@ func.func @f() {
   %p = rt.arena 0
   %q = rt.arena 64
   rt.collective_start @site0 source %p to %p result %p from %p
-  // expected-error @below {{runtime form: 'rt.arrived' counts rows of @site0 where nothing has waited for them; count behind the wait, in its block}}
+  // expected-error @below {{runtime form: 'rt.arrived' counts rows of @site0 where nothing has waited for them; count behind the wait}}
   %n = rt.arrived @site0
   rt.collective_wait @site0
   return
@@ -238,7 +236,7 @@ rt.collective @site0 site 0 op all_to_all_rows axis ep members 2 row_bytes 256 q
 func.func @f(%g: i64) {
   %p = rt.arena 0
   %q = rt.arena 64
-  // expected-error @below {{runtime form: 'rt.launch' counts rows of @site0 where nothing has waited for them; count behind the wait, in its block}}
+  // expected-error @below {{runtime form: 'rt.launch' counts rows of @site0 where nothing has waited for them; count behind the wait}}
   rt.launch @k in @site0 grid(%g) args(%q) : !rt.ptr
   rt.collective_start @site0 source %p to %p result %p from %p
   rt.collective_wait @site0
@@ -257,10 +255,162 @@ func.func @f() {
   return
 }
 func.func @g() {
-  // expected-error @below {{'rt.arrived' counts rows of @site0 where nothing has waited for them; count behind the wait, in its block}}
+  // expected-error @below {{'rt.arrived' counts rows of @site0 where nothing has waited for them; count behind the wait}}
   %n = rt.arrived @site0
   return
 }
+
+// -----
+
+// A function is looked at where it is called.
+rt.kernel @k id 0 hash "k2c_aa" variants ["all"]
+rt.collective @site0 site 0 op all_to_all_rows axis ep members 2 row_bytes 256
+func.func private @g() {
+  %p = rt.arena 0
+  %t = rt.rows token
+  // expected-error @below {{'rt.launch' takes address 0 of the arena while @site0 is in flight; wait for it first}}
+  rt.launch @k grid(%t) args(%p) : !rt.ptr
+  return
+}
+func.func @f() {
+  %p = rt.arena 0
+  func.call @g() : () -> ()
+  rt.collective_start @site0 source %p to %p result %p from %p
+  func.call @g() : () -> ()
+  rt.collective_wait @site0
+  return
+}
+
+// -----
+
+// A wait may be in another function than its start, but comes once for each.
+rt.collective @site0 site 0 op all_to_all_rows axis ep members 2 row_bytes 256
+func.func private @begin() {
+  %p = rt.arena 0
+  // expected-error @below {{runtime form: @site0 is in flight here; wait for it before it starts again}}
+  rt.collective_start @site0 source %p to %p result %p from %p
+  return
+}
+func.func private @end() {
+  rt.collective_wait @site0
+  return
+}
+func.func @f() {
+  func.call @begin() : () -> ()
+  func.call @end() : () -> ()
+  func.call @begin() : () -> ()
+  func.call @begin() : () -> ()
+  func.call @end() : () -> ()
+  return
+}
+
+// -----
+
+rt.collective @site0 site 0 op all_to_all_rows axis ep members 2 row_bytes 256
+func.func private @begin() {
+  %p = rt.arena 0
+  // expected-error @below {{runtime form: nothing waits for @site0 before @f ends; wait on every path}}
+  rt.collective_start @site0 source %p to %p result %p from %p
+  return
+}
+func.func private @end() {
+  rt.collective_wait @site0
+  return
+}
+func.func @f() {
+  func.call @begin() : () -> ()
+  return
+}
+func.func @g() {
+  func.call @begin() : () -> ()
+  func.call @end() : () -> ()
+  return
+}
+
+// -----
+
+rt.collective @site0 site 0 op all_to_all_rows axis ep members 2 row_bytes 256
+func.func @f() {
+  %p = rt.arena 0
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  // expected-error @below {{runtime form: 'scf.for' starts @site0 on some path alone; start and wait on both sides of it, or within}}
+  scf.for %i = %c0 to %c1 step %c1 {
+    rt.collective_start @site0 source %p to %p result %p from %p
+  }
+  rt.collective_wait @site0
+  return
+}
+
+// -----
+
+// The halves of a step have buffers of their own, and each waits for what it has started. No diagnostic.
+rt.kernel @k id 0 hash "k2c_aa" variants ["all"]
+rt.collective @site0 site 0 op all_to_all_rows axis ep members 2 row_bytes 256 quota 10
+func.func private @begin() {
+  %p = rt.arena 0
+  %t = rt.rows token
+  rt.launch @k grid(%t) args(%p) : !rt.ptr
+  rt.collective_start @site0 source %p to %p result %p from %p
+  return
+}
+func.func private @end() {
+  %p = rt.arena 0
+  rt.collective_wait @site0
+  %n = rt.arrived @site0
+  rt.launch @k in @site0 grid(%n) args(%p) : !rt.ptr
+  return
+}
+func.func @halves() {
+  func.call @begin() : () -> ()
+  rt.second_half {
+    func.call @begin() : () -> ()
+  }
+  func.call @end() : () -> ()
+  rt.second_half {
+    func.call @end() : () -> ()
+  }
+  return
+}
+rt.program @program entries {serve_halves = @halves} arena 8192 second 4096 scratch 512
+
+// -----
+
+rt.collective @site0 site 0 op all_to_all_rows axis ep members 2 row_bytes 256
+func.func private @begin() {
+  %p = rt.arena 0
+  rt.collective_start @site0 source %p to %p result %p from %p
+  return
+}
+func.func private @end() {
+  // expected-error @below {{runtime form: the wait for @site0 is not behind its start on every path}}
+  rt.collective_wait @site0
+  return
+}
+func.func @halves() {
+  func.call @begin() : () -> ()
+  rt.second_half {
+    func.call @end() : () -> ()
+  }
+  return
+}
+rt.program @program entries {serve_halves = @halves} arena 8192 second 4096 scratch 512
+
+// -----
+
+func.func private @second() {
+  // expected-error @below {{runtime form: this is done for the second half already; a step has two}}
+  rt.second_half {
+  }
+  return
+}
+func.func @halves() {
+  rt.second_half {
+    func.call @second() : () -> ()
+  }
+  return
+}
+rt.program @program entries {serve_halves = @halves} arena 8192 second 4096 scratch 512
 
 // -----
 

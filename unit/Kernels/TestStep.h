@@ -161,7 +161,7 @@ public:
     lengthLists.push_back(seqLen.data());
     tables.push_back(table.data());
     slotLists.push_back(slots.data());
-    step.token_rows = int64_t(positions.size());
+    step.token_rows = step.layer_rows = int64_t(positions.size());
     step.seq_rows = int64_t(sequences.size());
     step.positions = positions.data();
     step.row_seq = rowSeq.data();

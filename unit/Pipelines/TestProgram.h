@@ -139,7 +139,7 @@ struct TestProgram : testing::Test {
       slotLists.push_back(own.data());
     }
     k2rt_ir_step step = {};
-    step.token_rows = tokens;
+    step.token_rows = step.layer_rows = tokens;
     step.output_rows = step.seq_rows = 1;
     step.token_ids = ids.data();
     step.positions = positions.data();

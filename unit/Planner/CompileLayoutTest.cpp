@@ -58,8 +58,8 @@ TEST(CompileLayout, OtherWaysAreRefusedWithTheNearestThatCompiles) {
     EXPECT_EQ(said(spec, "cpu2x1", std::string("ep=2,dp=2,") + key + "=2"), std::string("--layout: ") + key +
                                                                                 " is 2, in this build programs have " +
                                                                                 key + "=1; use ep=2,dp=2,redundant=1");
-  EXPECT_EQ(said(spec, "cpu2x1", "ep=2,overlap=1"),
-            "--layout: overlap is 1, in this build programs have overlap=0; use ep=2,dp=2,redundant=1");
+  EXPECT_EQ(said(spec, "cpu1", "dp=1,overlap=1"),
+            "--layout: overlap is 1, and the ranks of ep=1 exchange nothing that could cross meanwhile; use dp=1");
   for (const char *text : {"ep=2,prefill.ep=2", "phase=decode,ep=2"})
     EXPECT_EQ(said(spec, "cpu2x1", text), "--layout: separate devices for prompts and for tokens are not in this "
                                           "build; use ep=2,dp=2,redundant=1");

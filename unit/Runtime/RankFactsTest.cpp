@@ -108,6 +108,18 @@ TEST(RankFacts, CollectivesThatAreNotKnownAreRefused) {
   EXPECT_EQ(manifestWith("/collectives/1/site", 2), "manifest.json: collectives[1].site: is 2, must be 1" + again);
 }
 
+TEST(RankFacts, HalvesHoldTheLargestStep) {
+  const auto halves = [](int64_t rows, int64_t from) {
+    return manifestWith("/halves", {{"rows", rows}, {"from", from}});
+  };
+  EXPECT_EQ(halves(23, 1), "manifest.json: halves.rows: is 23, must be within 24..48" + again);
+  EXPECT_EQ(halves(49, 1), "manifest.json: halves.rows: is 49, must be within 24..48" + again);
+  EXPECT_EQ(halves(24, 0), "manifest.json: halves.from: is 0, must be within 1..25" + again);
+  EXPECT_EQ(halves(24, 26), "manifest.json: halves.from: is 26, must be within 1..25" + again)
+      << "a step of 25 rows is more than a half";
+  EXPECT_EQ(halves(24, 25), "program.so: has no entry 'serve_halves'; compile the bundle again");
+}
+
 TEST(RankFacts, EachRankIsListed) {
   FakeBundle fake("fake_ranks2");
   fake.manifest["ranks"].erase(1);

@@ -342,7 +342,7 @@ TEST(Collectives, AWaitNeedsAStart) {
   program.n_collectives = 1;
   program.collectives = const_cast<k2rt_ir_collective *>(&site);
   Collectives collectives(program, nullptr);
-  const Status done = collectives.wait(0);
+  const Status done = collectives.wait(Half::first, 0);
   ASSERT_FALSE(done);
   EXPECT_EQ(done.error().text(), "program.so: waits for a collective before its start");
 }
@@ -358,9 +358,9 @@ TEST(Collectives, WhatArrivesIsAStepOfSoManyRows) {
   Collectives collectives(program, exchange.get());
   int64_t source[] = {5, 6, 7}, outgoing[] = {2, 1}, result[4] = {}, incoming[2] = {};
   void *const buffers[] = {source, outgoing, result, incoming};
-  collectives.start(0, 3, 0, buffers);
-  EXPECT_TRUE(collectives.wait(0));
-  EXPECT_EQ(collectives.arrived()->token_rows, 2);
+  collectives.start(Half::first, 0, 3, 0, buffers);
+  EXPECT_TRUE(collectives.wait(Half::first, 0));
+  EXPECT_EQ(collectives.arrived(Half::first)->token_rows, 2);
   EXPECT_EQ(incoming[0], 2);
   EXPECT_EQ(result[0], 6);
   EXPECT_EQ(result[1], 7);

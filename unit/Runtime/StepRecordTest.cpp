@@ -122,6 +122,18 @@ TEST_F(Records, CountsBeyondTheLimitsAreRefused) {
                                                                std::to_string(written().size() + 3 * 16));
 }
 
+TEST_F(Records, HalvesAreOfProgramsThatHaveThem) {
+  EXPECT_EQ(saidOfHeader(&StepRecordHeader::flags, inHalves), "flags is 128, must be within 0..127");
+  manifest.ranks.halves = {4, 1};
+  EXPECT_EQ(saidOfHeader(&StepRecordHeader::kind, stepRecord), "token_rows is 5, must be within 0..4");
+  std::vector<std::byte> record = written();
+  setShared(record.data(), /*table=*/1, /*goesInHalves=*/true);
+  Expected<ReceivedStep> received = read(record);
+  ASSERT_TRUE(received) << received.error().text();
+  EXPECT_EQ(received->header.table, 1u);
+  EXPECT_EQ(received->header.flags, uint32_t(hasSampling | givesLogits | inHalves));
+}
+
 TEST_F(Records, WhatIsTooShortIsRefused) {
   std::vector<std::byte> record = written();
   record.resize(10);

@@ -47,6 +47,7 @@ struct ProgramFacts {
   int64_t ranks = 1;
   std::string layout;                ///< as #dist.plan has it
   RouteBound bound;                  ///< likewise
+  int64_t halvesFrom = 0;            ///< likewise; the limits are then those of a half
   int64_t cores = 1;                 ///< of the topology's device
   std::vector<int64_t> numa;         ///< its cores by NUMA node; empty: one node
   std::string cpu;                   ///< LLVM's name

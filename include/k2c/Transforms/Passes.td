@@ -59,7 +59,9 @@ def AttachPlan : Pass<"attach-plan", "::mlir::ModuleOp"> {
            "which of the candidates in rising cost each tile is (tests of N0 take another than 0)">,
     Option<"routeLimit", "route-limit", "int64_t", "0", "nodes that experts of a token are on, in a layer; 0: any">,
     Option<"localityPenalty", "locality-penalty", "double", "0.0",
-           "by how much choices of experts fall that a token's home node has not">
+           "by how much choices of experts fall that a token's home node has not">,
+    Option<"halvesFrom", "halves-from", "int64_t", "0",
+           "token rows of a rank from which on a step goes in halves; 0: none">
   ];
   let dependentDialects = ["::k2c::dist::DistDialect", "::k2c::kern::KernDialect"];
 }
@@ -248,6 +250,31 @@ def PrefetchWeights : Pass<"prefetch-weights", "::mlir::ModuleOp"> {
     ```
   }];
   let dependentDialects = ["::k2c::rt::RtDialect", "::mlir::arith::ArithDialect"];
+}
+
+def OverlapCommunication : Pass<"overlap-communication", "::mlir::ModuleOp"> {
+  let summary = "Have rows of one half of a step cross as the other computes";
+  let description = [{
+    Within the runtime form, where the plan has `halves_from`. Functions with exchanges are cut into segments, each of
+    which begins with a wait, and entry `serve_halves` runs the segments of both halves of a step by turns: what one has
+    started crosses while the other computes. Entry `serve` runs them one after another. Nothing else changes, so a half
+    computes what a step of its rows would.
+
+    ```mlir
+    func.call @layer(%next) : (index) -> ()                  // before; @layer has two exchanges
+    func.call @layer_1(%i) ...                               // after, in @step
+    ...
+    func.call @layer(%a) ...                                 // in @step_halves
+    rt.second_half {
+    func.call @layer(%b) ...
+    }
+    func.call @layer_1(%c) ...
+    rt.second_half {
+    func.call @layer_1(%d) ...
+    }
+    ```
+  }];
+  let dependentDialects = ["::k2c::rt::RtDialect"];
 }
 
 def VerifyForm : Pass<"verify-form", "::mlir::ModuleOp"> {

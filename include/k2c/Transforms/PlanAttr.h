@@ -29,6 +29,9 @@ dist::PlanAttr planOf(mlir::ModuleOp module);
 /// Whether the plan leaves `pass` out. A module without a plan leaves nothing out.
 bool isLeftOut(mlir::ModuleOp module, OptionalPass pass);
 
+/// Whether steps may go in two halves: the plan says from how many rows on, and leaves overlap-communication in.
+bool hasHalves(mlir::ModuleOp module);
+
 /// The first pass that the plan leaves out and that does not exist.
 std::optional<llvm::StringRef> unknownPass(dist::PlanAttr plan);
 

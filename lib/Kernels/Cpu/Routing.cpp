@@ -357,7 +357,7 @@ void RoutingEmitter::write(Value count, Value expertsTo, Value weightsTo, Value 
 
 void RoutingEmitter::emitRow(Value row) {
   scoreRow(b.row(b.argument(0), d.logits, row));
-  Value place = b.mul(b.add(b.mul(layer, b.rowCount(RowSpace::Token, 1)), row), d.topK);
+  Value place = b.mul(b.add(b.mul(layer, b.stepField(abi::step::layer_rows)), row), d.topK);
   Value forced = shifted(b.stepField(abi::step::forced_experts), place);
   Value forcedWeights = shifted(b.stepField(abi::step::forced_weights), place);
   Value isForced = b.choose(

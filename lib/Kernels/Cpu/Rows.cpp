@@ -74,7 +74,7 @@ void emitBody(KernelBuilder &b, const CaptureDesc &d, const TileConfig &) {
   Value x = b.argument(0), layer = b.integerOf(b.argument(2));
   Value capture = b.stepField(abi::step::capture_hidden);
   b.when(b.compare(Compare::Ne, b.integerOf(capture), 0), [&] {
-    Value rows = b.rowCount(d.x.space, 1);
+    Value rows = b.stepField(abi::step::layer_rows);
     b.items([&](Value row) {
       Value to = b.at(capture, b.mul(b.add(b.mul(layer, rows), row), d.x.width), DType::F32);
       copyRow(b, b.row(x, d.x, row), d.x.type, to, DType::F32, d.x.width);

@@ -197,7 +197,7 @@ Status run(const RoutingDesc &d, Arguments args, const k2rt_ir_step &step) {
   float *weights = args.array<float>();
   for (int64_t row = 0; row < step.token_rows; ++row) {
     Router router(d, loadRow(logits, d.logits, row), bias, held);
-    int64_t at = (layer * step.token_rows + row) * d.topK;
+    int64_t at = (layer * step.layer_rows + row) * d.topK;
     const int32_t *forced = shifted<int32_t>(step.forced_experts, at);
     bool isForced = forced && forced[0] != K2RT_ROUTE_FREE;
     for (int64_t k = 0; isForced && k < d.topK; ++k)

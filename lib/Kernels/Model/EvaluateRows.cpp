@@ -137,7 +137,7 @@ Status run(const CaptureDesc &d, Arguments args, const k2rt_ir_step &step) {
     return Status::success();
   for (int64_t row = 0; row < step.token_rows; ++row)
     for (int64_t i = 0; i < d.x.width; ++i)
-      captured[(layer * step.token_rows + row) * d.x.width + i] = load(x, row * d.x.stride + i, d.x.type);
+      captured[(layer * step.layer_rows + row) * d.x.width + i] = load(x, row * d.x.stride + i, d.x.type);
   return Status::success();
 }
 

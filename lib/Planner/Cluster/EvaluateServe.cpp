@@ -191,3 +191,16 @@ std::optional<double> planner::minServingBytes(const RequestModel &context, cons
     most = std::max(most, double(ranks.total().value));
   return most;
 }
+
+int64_t k2c::overlapsFrom(const PlanRequest &request, const ParallelLayout &layout, int64_t most) {
+  const RequestModel context(request);
+  const ServeStep steps(request, context.model, context.rates, context.links, layout);
+  auto wins = [&](int64_t tokens) {
+    const StepLoad prompt{1, double(tokens), 0, false};
+    return steps.time(prompt, true).seconds < steps.time(prompt, false).seconds;
+  };
+  int64_t from = 0;
+  for (int64_t tokens = most; tokens > 0 && wins(tokens); tokens /= 2)
+    from = tokens;
+  return from;
+}

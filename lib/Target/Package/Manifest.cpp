@@ -206,7 +206,7 @@ std::string manifestText(const ModelSpec &spec, const Plan &plan, const ProgramF
                    {"topology", topologyJson(program, bundle)},
                    {"layout", program.layout},
                    {"limits",
-                    {{"step_tokens", program.limits.stepTokens},
+                    {{"step_tokens", plan.limits.stepTokens},
                      {"max_sequences", program.limits.maxSequences},
                      {"max_context", program.limits.maxContext},
                      {"page", Limits::page},
@@ -230,6 +230,8 @@ std::string manifestText(const ModelSpec &spec, const Plan &plan, const ProgramF
                      {"peak_bytes", plan.memory.total().value + bundle.codeBytes}}},
                    {"ignored_keys", spec.ignoredKeys},
                    {"weights_index", "weights/index.json"}};
+  if (program.halvesFrom > 0)
+    manifest["halves"] = {{"rows", program.limits.stepTokens}, {"from", program.halvesFrom}};
   if (!bundle.placementText.empty())
     manifest["placement"] = placementJson(spec, plan, bundle);
   if (spec.bos)

@@ -70,6 +70,12 @@ static inline int64_t k2rt_step_bytes(const k2rt_limits *limits) {
          slots + 2 * tables + history + alignment; /* tables twice: the page allocator's lists are as large */
 }
 
+/* Bytes of what a step in two halves has beside its arrays: rows of sequences and output rows of the second half,
+ * where sequences begin in each, lengths in each group. */
+static inline int64_t k2rt_halves_bytes(const k2rt_limits *limits) {
+  return limits->step_tokens * 8 + (limits->max_sequences + 1) * 8 + limits->cache_groups * limits->max_sequences * 4;
+}
+
 /* Of the reserve, the tokenizer's: taken when the first text is read or written. */
 static inline int64_t k2rt_tokenizer_reserve(const k2rt_limits *limits) {
   return limits->tokenizer_bytes * K2RT_RESERVE_TOKENIZER_FACTOR;
@@ -77,12 +83,14 @@ static inline int64_t k2rt_tokenizer_reserve(const k2rt_limits *limits) {
 
 /* manifest "memory.collectives": of several ranks, what the first of them takes to run the steps of all; others take
  * less. Rank 0 keeps the arrays of a step for every rank, sends them as records and gets samples back; each rank has
- * room for one record and its results. A record has no more bytes than the arrays that it is made of. Messages of the
- * program itself are in the arena. Not covered, as with one rank: captured routes and hidden states, and rows of logits
- * that a command has sent to rank 0 to print them. */
+ * room for one record and its results, and may cut a step in halves. A record has no more bytes than the arrays that it
+ * is made of. Messages of the program itself are in the arena. Not covered, as with one rank: captured routes and
+ * hidden states, and rows of logits that a command has sent to rank 0 to print them. */
 static inline int64_t k2rt_exchange_bytes(const k2rt_limits *limits, int64_t ranks) {
   const int64_t record = k2rt_step_bytes(limits), results = limits->step_tokens * 4;
-  return ranks > 1 ? K2RT_EXCHANGE_THREAD_BYTES + ranks * (2 * record + results) + record + results : 0;
+  return ranks > 1 ? K2RT_EXCHANGE_THREAD_BYTES + ranks * (2 * record + results) + record + results +
+                         k2rt_halves_bytes(limits)
+                   : 0;
 }
 
 /* manifest "memory.reserve_bytes": what does not depend on the number of workers. */

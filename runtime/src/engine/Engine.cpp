@@ -85,7 +85,7 @@ void Engine::prepare(int32_t rank, const k2rt_ir_step &asked, bool wantsLogits) 
     records.records.clear();
     records.ends.clear();
     gathered.begins.assign(1, 0);
-    promptRows = generatedRows = 0;
+    promptRows = generatedRows = maxRows = 0;
   }
   RankState &of = states[rank];
   of.prepared = step;
@@ -98,6 +98,7 @@ void Engine::prepare(int32_t rank, const k2rt_ir_step &asked, bool wantsLogits) 
 }
 
 void Engine::countRows(const k2rt_ir_step &step) {
+  maxRows = std::max(maxRows, step.token_rows);
   const auto *begin = static_cast<const int32_t *>(step.seq_begin);
   for (int64_t sequence = 0; sequence < step.seq_rows; ++sequence)
     (phaseOf(step, sequence) == Phase::prefill ? promptRows : generatedRows) += begin[sequence + 1] - begin[sequence];
@@ -105,10 +106,13 @@ void Engine::countRows(const k2rt_ir_step &step) {
 
 Status Engine::run() {
   const size_t table = tableAt(periods, steps, promptRows > generatedRows);
+  const HalvesFacts &halves = manifest().ranks.halves;
+  const bool goesInHalves = halves.rows > 0 && maxRows >= halves.from;
   ++steps;
+  halved += goesInHalves;
   int64_t begin = 0;
   for (const int64_t end : records.ends) {
-    setTable(records.records.data() + begin, table);
+    setShared(records.records.data() + begin, table, goesInHalves);
     begin = end;
   }
   Status ran = member ? member->step(records, gathered) : theRank->run();

@@ -53,6 +53,8 @@ public:
   const ExpertStatistics *statistics() const { return counted ? &*counted : nullptr; }
   const RouteTraffic *traffic() const { return routed ? &*routed : nullptr; }
   int64_t stepsRun() const { return steps; }
+  /// Of these, the ones that went in two halves.
+  int64_t stepsInHalves() const { return halved; }
   /// Of several ranks, before finish: what the exchange of each has counted.
   Expected<std::vector<Counters>> counters() { return member->counters(); }
 
@@ -94,8 +96,9 @@ private:
   std::vector<RefusedPlacement> refused;
   AllRecords records;
   AllResults gathered;
-  int64_t steps = 0;
+  int64_t steps = 0, halved = 0;             ///< that were run; of these, in halves
   int64_t promptRows = 0, generatedRows = 0; ///< of the step that is prepared, of all ranks
+  int64_t maxRows = 0;                       ///< of it, of one rank
   k2rt_ir_step only = {};                    ///< of one rank: the step that was prepared
   std::optional<ExpertStatistics> counted;
   std::optional<RouteTraffic> routed;

@@ -3,6 +3,18 @@
 
 namespace k2c::runtime {
 
+Rank::Rank(const Bundle &bundle, StepArrays arrays)
+    : bundle(bundle), serve(bundle.program.entry(serveEntry)), serveHalves(bundle.program.entry(halvesEntry)),
+      stepArrays(std::move(arrays)) {
+  if (bundle.manifest.ranks.halves.rows > 0)
+    halves.emplace(bundle.manifest);
+}
+
+void Rank::upload(const k2rt_ir_step &step, bool inHalves) {
+  entry = inHalves ? serveHalves : serve;
+  device->upload(inHalves ? halves->cut(step) : step);
+}
+
 Expected<std::unique_ptr<Rank>> Rank::create(const Bundle &bundle, std::unique_ptr<Device> device, Trace *trace,
                                              Exchange *exchange) {
   const Manifest &manifest = bundle.manifest;

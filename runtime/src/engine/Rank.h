@@ -5,9 +5,11 @@
 #include "engine/Device.h"
 #include "engine/PagePool.h"
 #include "engine/StepArrays.h"
+#include "engine/StepHalves.h"
 #include "program/Bundle.h"
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <vector>
 
 namespace k2c::runtime {
@@ -25,20 +27,21 @@ public:
   /// Tables of its placement, at least one; the next step goes by table `table`.
   int64_t tables() const { return std::max<int64_t>(static_cast<int64_t>(bundle.placement.count()), 1); }
   void goBy(size_t table);
-  /// The next step, which refers to arrays().
-  void upload(const k2rt_ir_step &step) { device->upload(step); }
+  /// The next step, which refers to arrays(); in two halves only where the manifest has them.
+  void upload(const k2rt_ir_step &step, bool inHalves = false);
   /// Runs the program's step function on it.
-  Status run() { return device->run(serve); }
+  Status run() { return device->run(entry); }
   StepResults results() const { return device->results(); }
   void interrupt() { device->interrupt(); }
 
 private:
-  Rank(const Bundle &bundle, StepArrays arrays)
-      : bundle(bundle), serve(bundle.program.entry(serveEntry)), stepArrays(std::move(arrays)) {}
+  Rank(const Bundle &bundle, StepArrays arrays);
 
   const Bundle &bundle;
-  const k2rt_ir_step_fn serve; ///< what steps enter
+  const k2rt_ir_step_fn serve, serveHalves; ///< what steps enter
+  k2rt_ir_step_fn entry = nullptr;          ///< of these, the one that the next step enters
   StepArrays stepArrays;
+  std::optional<StepHalves> halves; ///< where the manifest has them
   std::vector<PagePool> freePages;
   size_t table = 0; ///< of the placement, by which the last step went
   k2rt_ir_rank facts = {};

@@ -134,7 +134,7 @@ Status RankMember::compute() {
     std::fill_n(partAt<float>(own.data(), layout.maxLogits), manifest.layers * manifest.heads,
                 -std::numeric_limits<float>::infinity());
   theRank->goBy(current.header.table);
-  theRank->upload(step);
+  theRank->upload(step, (header.flags & inHalves) != 0);
   if (Status ran = told(theRank->run()); !ran)
     return ran;
   const StepResults results = theRank->results();

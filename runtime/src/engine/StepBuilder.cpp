@@ -15,6 +15,7 @@ void Scheduler::build(RankPlan &rank) {
     samples |= rank.batch[row]->request.maxNew > 0;
   }
   a.seqBegin[rank.batch.size()] = static_cast<int32_t>(step.token_rows);
+  step.layer_rows = step.token_rows;
   step.seq_rows = static_cast<int64_t>(rank.batch.size());
   // Commands that only read prompts may want more rows than there are sequences; they sample nothing.
   step.sampling = samples ? a.sampling : nullptr;

@@ -142,8 +142,10 @@ bool checkKind(const StepRecordHeader &header, int64_t number, int64_t tables, C
 bool checkCounts(const StepRecordHeader &header, const Manifest &manifest, const StepArrays &arrays, int64_t bytes,
                  Checker &check) {
   const k2rt_limits &limits = manifest.limits;
-  bool isRight = check.within("flags", header.flags, 0, allStepFlags) &&
-                 check.within("token_rows", header.tokenRows, 0, limits.step_tokens) &&
+  const int64_t halfRows = manifest.ranks.halves.rows;
+  const bool isWhole = halfRows > 0 && (header.flags & inHalves) == 0;
+  bool isRight = check.within("flags", header.flags, 0, halfRows > 0 ? allStepFlags : inHalves - 1) &&
+                 check.within("token_rows", header.tokenRows, 0, isWhole ? halfRows : limits.step_tokens) &&
                  check.within("output_rows", header.outputRows, 0, std::min(header.tokenRows, manifest.outputRows())) &&
                  check.within("seq_rows", header.seqRows, 0, std::min(header.tokenRows, limits.max_sequences)) &&
                  check.within("block table", header.tablePages, 0, k2rt_pages_per_sequence(&limits));
@@ -255,9 +257,12 @@ void writeStepRecord(const Manifest &manifest, const StepArrays &arrays, const k
   }
 }
 
-void setTable(std::byte *record, size_t table) {
-  const auto number = static_cast<uint32_t>(table);
-  std::memcpy(record + offsetof(StepRecordHeader, table), &number, sizeof number);
+void setShared(std::byte *record, size_t table, bool goesInHalves) {
+  StepRecordHeader header;
+  std::memcpy(&header, record, sizeof header);
+  header.table = static_cast<uint32_t>(table);
+  header.flags |= goesInHalves ? inHalves : 0;
+  std::memcpy(record, &header, sizeof header);
 }
 
 void writeOtherRecord(StepRecordKind kind, int64_t number, std::vector<std::byte> &record) {
@@ -295,7 +300,7 @@ Expected<ReceivedStep> readStepRecord(const Manifest &manifest, const std::byte 
   }
   std::fill_n(arrays.samples, header.outputRows, -1);
   received.step = arrays.step();
-  received.step.token_rows = header.tokenRows;
+  received.step.token_rows = received.step.layer_rows = header.tokenRows;
   received.step.output_rows = header.outputRows;
   received.step.seq_rows = header.seqRows;
   received.step.sampling = header.flags & hasSampling ? arrays.sampling : nullptr;

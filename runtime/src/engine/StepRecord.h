@@ -40,7 +40,8 @@ enum StepFlag : uint32_t {
   givesWeights = 16,
   givesHidden = 32,
   givesMaxLogits = 64,
-  allStepFlags = 127,
+  inHalves = 128, ///< of all ranks
+  allStepFlags = 255,
 };
 
 /// The most bytes that a record of this bundle has, of `arrays` or others like them.
@@ -48,8 +49,9 @@ int64_t recordCapacity(const Manifest &manifest, const StepArrays &arrays);
 /// Appends the record of `step`, which refers to `arrays`. `wantsLogits`: its results have those of all output rows.
 void writeStepRecord(const Manifest &manifest, const StepArrays &arrays, const k2rt_ir_step &step, int64_t number,
                      bool wantsLogits, std::vector<std::byte> &record);
-/// Has the step of the record at `record` go by a table.
-void setTable(std::byte *record, size_t table);
+/// Writes into the record at `record` what all ranks' records of a step say alike, once it is known: the table of the
+/// placement, and whether it goes in halves.
+void setShared(std::byte *record, size_t table, bool goesInHalves);
 /// Appends a record that is no step, but the end of the run or a wish for what ranks have counted.
 void writeOtherRecord(StepRecordKind kind, int64_t number, std::vector<std::byte> &record);
 

@@ -93,9 +93,9 @@ Expected<Program> Program::load(const std::string &folder, const Manifest &manif
   Status agrees = checkDescription(*program.facts, manifest, path);
   if (!agrees)
     return agrees.takeError();
-  if (!program.entry(serveEntry))
-    return Error{K2RT_INVALID_BUNDLE, path, std::string("has no entry '") + serveEntry + "'",
-                 "compile the bundle again"};
+  for (const char *entry : {serveEntry, halvesEntry})
+    if (!program.entry(entry) && (entry == serveEntry || manifest.ranks.halves.rows > 0))
+      return Error{K2RT_INVALID_BUNDLE, path, std::string("has no entry '") + entry + "'", "compile the bundle again"};
   const auto *names = static_cast<const char *const *>(program.facts->variant_names);
   for (int32_t kernel = 0; kernel < program.facts->n_kernels; ++kernel)
     program.variants.push_back(split(names ? names[kernel] : nullptr));

@@ -17,6 +17,8 @@ inline constexpr char programFile[] = "program.so";
 
 /// The entry of steps that generate tokens; every program has it.
 inline constexpr char serveEntry[] = "serve";
+/// That of steps in two halves, of programs whose manifest says that they have them.
+inline constexpr char halvesEntry[] = "serve_halves";
 
 /// A loaded program. Move-only; the shared object stays loaded as long as it lives.
 class Program {

@@ -1,5 +1,7 @@
 // The layout decides what the rest must say: "ep=R,dp=R" is R ranks that divide experts and sequences, and nothing
-// else.
+// else. Each rank is listed with what it has, each site with what may arrive there. Programs whose steps may go in two
+// halves say of how many rows one is, as the program has buffers for no more: together they must hold the largest step
+// that the limits allow.
 #include "program/RankFacts.h"
 #include "base/File.h"
 #include "base/Utf8.h"
@@ -114,6 +116,16 @@ void readEach(const JsonFields &root, int64_t layers, RankFacts &facts) {
                            std::to_string(facts.count));
 }
 
+/// Together the halves have room for the largest step.
+void readHalves(const JsonFields &root, RankFacts &facts) {
+  if (!root.has("halves"))
+    return;
+  const JsonFields halves = root.object("halves");
+  const int64_t most = root.object("limits").integer("step_tokens", 1, maxRows);
+  facts.halves.rows = halves.integer("rows", (most + 1) / 2, most);
+  facts.halves.from = halves.integer("from", 1, facts.halves.rows + 1);
+}
+
 } // namespace
 
 RankFacts readRankFacts(const JsonFields &root, int64_t layers, int64_t experts) {
@@ -137,6 +149,7 @@ RankFacts readRankFacts(const JsonFields &root, int64_t layers, int64_t experts)
     readPlacement(root, experts, facts);
     readCollectives(root, facts);
     readEach(root, layers, facts);
+    readHalves(root, facts);
   } else if (root.has("collectives") && !root.objects("collectives", maxSites).empty()) {
     root.fail("collectives", "are of several ranks, topology.ranks is 1");
   }

@@ -33,6 +33,12 @@ struct OneRankFacts {
   int64_t weights = 0; ///< bytes it maps
 };
 
+/// Of a program whose steps may go in two halves: rows of one rank.
+struct HalvesFacts {
+  int64_t rows = 0; ///< a half has at most; 0: steps are whole
+  int64_t from = 0; ///< steps of which a rank has at least so many go in halves
+};
+
 struct RankFacts {
   int64_t count = 1, nodes = 1;
   std::array<std::string, 2> tiers = {"node", "network"}; ///< links within a node, and between nodes
@@ -40,13 +46,14 @@ struct RankFacts {
   PlacementFacts placement; ///< of several ranks
   std::vector<CollectiveFacts> collectives;
   std::vector<OneRankFacts> each; ///< of several ranks: an entry for each
+  HalvesFacts halves;
   std::string collectivesJson = "[]";
 
   bool areSeveral() const { return count > 1; }
 };
 
-/// Reads "topology", "layout", "placement", "collectives" and "ranks" of a manifest whose model has so many layers and
-/// experts. Programs of one rank need none of them.
+/// Reads "topology", "layout", "placement", "collectives", "ranks" and "halves" of a manifest whose model has so many
+/// layers and experts. Programs of one rank need none of them.
 RankFacts readRankFacts(const JsonFields &root, int64_t layers, int64_t experts);
 
 } // namespace k2c::runtime

@@ -72,7 +72,10 @@ void writeCounters(const RunCounters &counters, const Manifest &manifest, FILE *
   printTiers(json, counters.exchanged, manifest.ranks);
   printSpread(json, "nodes_per_token", routes.nodes());
   printSpread(json, "inter_node_bytes_per_token", routes.bytesBetweenNodes());
-  json.key("rounds").beginObject().key("1").value(counters.steps).endObject();
+  json.key("rounds").beginObject().key("1").value(counters.steps - counters.halved);
+  if (counters.halved > 0)
+    json.key("2").value(counters.halved);
+  json.endObject();
   printSites(json, counters.exchanged);
   printRanks(json, routes, manifest);
   json.endObject().endLine();

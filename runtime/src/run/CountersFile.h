@@ -11,7 +11,7 @@ namespace k2c::runtime {
 
 /// Bytes, messages and seconds are those of all ranks, added up.
 struct RunCounters {
-  int64_t steps = 0;
+  int64_t steps = 0, halved = 0; ///< of all steps, those in two halves
   Counters exchanged;
   const RouteTraffic *routes = nullptr;
 };

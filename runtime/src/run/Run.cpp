@@ -156,7 +156,7 @@ Status Run::writeCounted() {
   Expected<std::vector<Counters>> all = engine().counters();
   if (!all)
     return all.takeError();
-  RunCounters sums{engine().stepsRun(), {}, engine().traffic()};
+  RunCounters sums{engine().stepsRun(), engine().stepsInHalves(), {}, engine().traffic()};
   for (const Counters &ofRank : *all)
     sums.exchanged.add(ofRank);
   writeCounters(sums, bundle.manifest, counters.stream());

@@ -51,6 +51,11 @@ module attributes {dist.plan = #dist.plan<layout = "dp=1", expanded_from = 0, lo
 
 // -----
 
+// expected-error @below {{'#dist.plan' [C6] expects halves_from that is not negative, got -1}}
+module attributes {dist.plan = #dist.plan<layout = "ep=2,dp=2", expanded_from = 0, halves_from = -1>} {}
+
+// -----
+
 // expected-error @below {{'dist.plan' expects #dist.plan on a module, got #dist.topology<"host", ranks = 1> on 'builtin.module'}}
 module attributes {dist.plan = #dist.topology<"host", ranks = 1>} {}
 

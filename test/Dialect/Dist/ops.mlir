@@ -18,9 +18,9 @@ module attributes {
 
 // -----
 
-// CHECK: dist.plan = #dist.plan<layout = "ep=8,dp=8", expanded_from = -1, route_limit = 2, locality_penalty = 0.25>
+// CHECK: dist.plan = #dist.plan<layout = "ep=8,dp=8", expanded_from = -1, route_limit = 2, locality_penalty = 0.25, halves_from = 64>
 module attributes {
-  dist.plan = #dist.plan<layout = "ep=8,dp=8", expanded_from = -1, route_limit = 2, locality_penalty = 0.25>
+  dist.plan = #dist.plan<layout = "ep=8,dp=8", expanded_from = -1, route_limit = 2, locality_penalty = 0.25, halves_from = 64>
 } {}
 
 // -----

@@ -124,3 +124,51 @@ func.func @launch_c2_collective(%g: i64, %p: !rt.ptr) {
   rt.collective_wait @site0
   return
 }
+
+// -----
+
+func.func @second_half_c1(%g: i64) {
+  %p = rt.arena 0
+  // expected-error @below {{'rt.second_half' op [C1] expects to take arguments of blocks from outside, got the result of 'rt.arena'}}
+  rt.second_half {
+    rt.prefetch %p, %p
+  }
+  return
+}
+
+// -----
+
+func.func @second_half_c2() {
+  rt.second_half {
+    // expected-error @below {{'rt.second_half' op [C2] expects to be in no other one}}
+    rt.second_half {
+    }
+  }
+  return
+}
+
+// -----
+
+func.func @step() {
+  return
+}
+// expected-error @below {{'rt.program' op [C5] expects the second arena at half of 8192 bytes, got 2048}}
+rt.program @program entries {serve = @step} arena 8192 second 2048 scratch 512
+
+// -----
+
+func.func @step() {
+  return
+}
+// expected-error @below {{'rt.program' op [C5] expects the second arena at half of 0 bytes, got 0}}
+rt.program @program entries {serve = @step} arena 0 second 0 scratch 512
+
+// -----
+
+func.func @step() {
+  rt.second_half {
+  }
+  return
+}
+// expected-error @below {{'rt.program' op [C5] expects a second arena for what is done for the second half of a step, got none}}
+rt.program @program entries {serve = @step} arena 8192 scratch 512

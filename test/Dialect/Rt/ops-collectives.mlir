@@ -41,3 +41,22 @@ func.func @layer(%l: index) {
   rt.collective_wait @site1
   return
 }
+
+func.func @moe_layer(%l: index) {
+  return
+}
+func.func @halves(%l: index) {
+  func.call @moe_layer(%l) : (index) -> ()
+  // CHECK: rt.second_half {
+  // CHECK-NEXT: func.call @moe_layer(
+  // CHECK-NEXT: }
+  rt.second_half {
+    func.call @moe_layer(%l) : (index) -> ()
+  }
+  return
+}
+func.func @step() {
+  return
+}
+// CHECK: rt.program @kimi entries {serve = @step} arena 671088640 second 335544320 scratch 1048576 expanded_from 64
+rt.program @kimi entries {serve = @step} arena 671088640 second 335544320 scratch 1048576 expanded_from 64

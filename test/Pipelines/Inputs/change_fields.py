@@ -31,7 +31,7 @@ def changes(text):
     end = re.search(r"dist\.plan<[^<>]*", text).end()
     passes = ("fusion", "launch-groups", "buffer-reuse", "prefetch-weights", "x")
     for field in (*(f'without = ["{name}"]' for name in passes),
-                  "tile_choice = 1", "route_limit = 1", "locality_penalty = 0.5"):
+                  "tile_choice = 1", "route_limit = 1", "locality_penalty = 0.5", "halves_from = 4"):
         yield field, f"{text[:end]}, {field}{text[end:]}"
 
 

@@ -10,10 +10,10 @@ static_assert(static_cast<int32_t>(Axis::node) == K2RT_AXIS_NODE);
 static_assert(static_cast<int32_t>(Axis::rail) == K2RT_AXIS_RAIL);
 
 Collectives::Collectives(const k2rt_ir_program &program, Exchange *exchange)
-    : program(program), exchange(exchange), arrivedSteps(static_cast<size_t>(program.n_collectives)),
-      pending(static_cast<size_t>(program.n_collectives)) {}
+    : program(program), exchange(exchange), arrivedSteps(2 * static_cast<size_t>(program.n_collectives)),
+      pending(2 * static_cast<size_t>(program.n_collectives)) {}
 
-void Collectives::start(int32_t site, int64_t layer, int64_t step, void *const *buffers) {
+void Collectives::start(Half half, int32_t site, int64_t layer, int64_t step, void *const *buffers) {
   const k2rt_ir_collective &facts = siteOf(site);
   const auto axis = static_cast<Axis>(facts.axis);
   const int32_t members = exchange->group(axis).size;
@@ -29,12 +29,12 @@ void Collectives::start(int32_t site, int64_t layer, int64_t step, void *const *
   collective.result = buffers[2];
   collective.bytes = facts.row_bytes;
   collective.rows = {outgoing, outgoing + members, incoming, incoming + members, facts.quota > 0};
-  pending[site] = {exchange->start(collective), incoming, members};
+  pending[indexOf(half, site)] = {exchange->start(collective), incoming, members};
 }
 
-Status Collectives::wait(int32_t site) {
-  Pending own = std::move(pending[site]);
-  pending[site] = Pending();
+Status Collectives::wait(Half half, int32_t site) {
+  Pending own = std::move(pending[indexOf(half, site)]);
+  pending[indexOf(half, site)] = Pending();
   if (!own.request)
     return own.request.takeError();
   if (Status done = exchange->wait(*own.request); !done)
@@ -42,7 +42,7 @@ Status Collectives::wait(int32_t site) {
   int64_t rows = 0;
   for (int32_t member = 0; member < own.members; ++member)
     rows += own.incoming[member];
-  arrivedSteps[site].token_rows = rows;
+  arrivedSteps[indexOf(half, site)].token_rows = rows;
   return {};
 }
 

@@ -1,4 +1,5 @@
-// The sites of a program on a rank: what its workers start and wait for, handed to the rank's exchange.
+// The sites of a program on a rank: what its workers start and wait for, handed to the rank's exchange. The two halves
+// of a step come to all sites each, and one may wait while the other is under way.
 #ifndef K2RT_DEVICE_CPU_COLLECTIVES_H
 #define K2RT_DEVICE_CPU_COLLECTIVES_H
 
@@ -8,18 +9,21 @@
 
 namespace k2c::runtime {
 
+/// Of a step; one that is whole is its first.
+enum class Half : uint8_t { first, second };
+
 /// One worker at a time calls it.
 class Collectives {
 public:
   /// `exchange` may be null where the program has no sites. Both outlive it.
   Collectives(const k2rt_ir_program &program, Exchange *exchange);
 
-  /// The steps of what arrives, by site: k2rt_ir_step.arrived.
-  k2rt_ir_step *arrived() { return arrivedSteps.empty() ? nullptr : arrivedSteps.data(); }
+  /// The steps of what arrives, by site: k2rt_ir_step.arrived of a half.
+  k2rt_ir_step *arrived(Half half) { return program.n_collectives == 0 ? nullptr : &arrivedSteps[indexOf(half, 0)]; }
   /// As k2rt_ir_api has it. What fails is kept for the wait.
-  void start(int32_t site, int64_t layer, int64_t step, void *const *buffers);
+  void start(Half half, int32_t site, int64_t layer, int64_t step, void *const *buffers);
   /// Fails as the start did, or as the exchange does.
-  Status wait(int32_t site);
+  Status wait(Half half, int32_t site);
 
 private:
   struct Pending {
@@ -31,11 +35,14 @@ private:
   const k2rt_ir_collective &siteOf(int32_t site) const {
     return static_cast<const k2rt_ir_collective *>(program.collectives)[site];
   }
+  size_t indexOf(Half half, int32_t site) const {
+    return static_cast<size_t>(half == Half::first ? site : program.n_collectives + site);
+  }
 
   const k2rt_ir_program &program;
   Exchange *const exchange;
-  std::vector<k2rt_ir_step> arrivedSteps;
-  std::vector<Pending> pending; ///< by site
+  std::vector<k2rt_ir_step> arrivedSteps; ///< by half and site
+  std::vector<Pending> pending;           ///< the same
 };
 
 } // namespace k2c::runtime

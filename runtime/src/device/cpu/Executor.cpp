@@ -26,7 +26,7 @@ static constexpr int64_t lineBytes = 64, linesAtOnce = 4;
 Executor::Executor(const Bundle &bundle, WorkerPool &pool, const RankMemory &memory, const std::vector<void *> &scratch,
                    Trace *trace)
     : bundle(bundle), pool(pool), trace(trace), workers(pool.count()), launchBarrier(pool.count(), pool.spins()),
-      collectives(bundle.program.description(), memory.exchange) {
+      collectives(bundle.program.description(), memory.exchange), arena(memory.arena) {
   api.launch = reinterpret_cast<void *>(&Executor::launch);
   api.barrier = reinterpret_cast<void *>(&Executor::barrier);
   api.sample = reinterpret_cast<void *>(&Executor::sample);
@@ -41,7 +41,6 @@ Executor::Executor(const Bundle &bundle, WorkerPool &pool, const RankMemory &mem
     k2rt_ir_worker &worker = workers[index].ir;
     worker = {};
     worker.api = &api;
-    worker.arena = memory.arena;
     worker.weights = const_cast<const void **>(memory.weights);
     worker.planes = const_cast<void **>(memory.planes.data());
     worker.scratch = scratch[index];
@@ -57,6 +56,16 @@ Executor::Executor(const Bundle &bundle, WorkerPool &pool, const RankMemory &mem
 void Executor::use(const void *const *weights) {
   for (Worker &worker : workers)
     worker.ir.weights = const_cast<const void **>(weights);
+}
+
+void Executor::upload(const k2rt_ir_step &next) {
+  step = next;
+  step.arrived = collectives.arrived(Half::first);
+  if (!next.second)
+    return;
+  second = *static_cast<const k2rt_ir_step *>(next.second);
+  second.arrived = collectives.arrived(Half::second);
+  step.second = &second;
 }
 
 void Executor::fail(const Failure &failure) {
@@ -130,14 +139,14 @@ int32_t Executor::launchNowait(k2rt_ir_worker *worker, int32_t kernel, k2rt_ir_k
 int32_t Executor::collectiveStart(k2rt_ir_worker *worker, int32_t site, int64_t layer, void *const *buffers) {
   Executor &self = *static_cast<Worker *>(worker->context)->executor;
   if (worker->index == 0)
-    self.collectives.start(site, layer, self.steps, buffers);
+    self.collectives.start(self.halfOf(*worker), site, layer, self.steps, buffers);
   return 0;
 }
 
 int32_t Executor::collectiveWait(k2rt_ir_worker *worker, int32_t site) {
   Executor &self = *static_cast<Worker *>(worker->context)->executor;
   if (worker->index == 0)
-    if (Status done = self.collectives.wait(site); !done)
+    if (Status done = self.collectives.wait(self.halfOf(*worker), site); !done)
       self.fail(done.takeError());
   return self.waitAtBarrier(*worker);
 }
@@ -157,6 +166,17 @@ int32_t Executor::sample(k2rt_ir_worker *worker) {
   return 0;
 }
 
+/// Both halves are one step; the second's sequences begin where its last samples do.
+void Executor::traceStep(int64_t begin) {
+  int64_t sequences = step.seq_rows, outputs = step.output_rows;
+  if (step.second) {
+    sequences = static_cast<const int32_t *>(second.last_sample) - static_cast<const int32_t *>(step.last_sample) +
+                second.seq_rows;
+    outputs += second.output_rows;
+  }
+  trace->record(pool.count(), {begin, Trace::nowNs(), sequences, outputs, step.layer_rows, steps, -1, 0});
+}
+
 Status Executor::run(k2rt_ir_step_fn entry) {
   failing = false;
   first = {};
@@ -167,11 +187,11 @@ Status Executor::run(k2rt_ir_step_fn entry) {
   pool.run([&](int32_t index) {
     k2rt_ir_worker &worker = workers[index].ir;
     worker.step = &step;
+    worker.arena = arena;
     results[index] = entry(&worker);
   });
   if (trace)
-    trace->record(pool.count(),
-                  {begin, Trace::nowNs(), step.seq_rows, step.output_rows, step.token_rows, steps, -1, 0});
+    traceStep(begin);
   ++steps;
   return outcome(results);
 }

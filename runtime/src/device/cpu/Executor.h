@@ -25,11 +25,8 @@ public:
 
   /// Between steps: workers read these weights.
   void use(const void *const *weights);
-  /// The step that run() is for.
-  void upload(const k2rt_ir_step &next) {
-    step = next;
-    step.arrived = collectives.arrived();
-  }
+  /// The step that run() is for; where it has a second half, that is kept, too.
+  void upload(const k2rt_ir_step &next);
   /// One step on all workers. Fails with the name of the kernel that failed, with what ended the run among ranks, or
   /// K2RT_INTERRUPTED.
   Status run(k2rt_ir_step_fn entry);
@@ -57,8 +54,10 @@ private:
   static int32_t sample(k2rt_ir_worker *worker);
   static int32_t collectiveStart(k2rt_ir_worker *worker, int32_t site, int64_t layer, void *const *buffers);
   static int32_t collectiveWait(k2rt_ir_worker *worker, int32_t site);
+  Half halfOf(const k2rt_ir_worker &worker) const { return worker.step == &second ? Half::second : Half::first; }
   void runShare(k2rt_ir_worker &worker, int32_t kernel, k2rt_ir_kernel_fn function, int64_t grid, void *const *args);
   int32_t waitAtBarrier(k2rt_ir_worker &worker);
+  void traceStep(int64_t begin);
   void fail(const Failure &failure);
   void fail(Error error);
   Status outcome(const std::vector<int32_t> &results) const;
@@ -71,7 +70,8 @@ private:
   std::vector<Sampler> samplers;
   Barrier launchBarrier;
   Collectives collectives;
-  k2rt_ir_step step = {};
+  void *const arena;
+  k2rt_ir_step step = {}, second = {};
   int64_t steps = 0;
 
   std::atomic<bool> interrupted{false};
