@@ -55,7 +55,7 @@ public:
     return own->test(ticket);
   }
   Doorbell &bell() override { return own->bell(); }
-  std::chrono::microseconds nap(bool inFlight) const override { return own->nap(inFlight); }
+  std::chrono::microseconds nap(Pace pace) const override { return own->nap(pace); }
   Status close() override { return own->close(); }
 
 private:

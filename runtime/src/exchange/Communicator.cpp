@@ -56,7 +56,9 @@ void Communicator::run() {
     if (anyWaits && idle < posts.spins)
       ::sched_yield();
     else
-      transport.bell().wait(heard, transport.nap(anyInFlight || !control.isFlushed()));
+      transport.bell().wait(heard, transport.nap(anyWaits                              ? Pace::awaited
+                                                 : anyInFlight || !control.isFlushed() ? Pace::underWay
+                                                                                       : Pace::idle));
   }
 }
 

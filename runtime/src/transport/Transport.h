@@ -26,6 +26,10 @@ inline constexpr int32_t anyPeer = -1;
 /// Tags are below this: what every MPI library takes.
 inline constexpr int32_t tagLimit = 32768;
 
+/// How soon the thread of a transport should look again: no message is under way, some are while workers compute, whose
+/// processor it takes when it looks, or workers wait for one.
+enum class Pace : uint8_t { idle, underWay, awaited };
+
 class Transport {
 public:
   /// What was posted and is not done is taken back where that is possible.
@@ -43,8 +47,8 @@ public:
   virtual Expected<bool> test(Ticket ticket) = 0;
   /// Rung by who posts work to the thread of this transport, and by peers where those can.
   virtual Doorbell &bell() = 0;
-  /// How long that thread may sleep while messages are in flight, or while none are.
-  virtual std::chrono::microseconds nap(bool inFlight) const = 0;
+  /// How long that thread may sleep.
+  virtual std::chrono::microseconds nap(Pace pace) const = 0;
   /// After the last message, in all ranks: ends the library in good order.
   virtual Status close() = 0;
 };

@@ -45,7 +45,7 @@ public:
   Expected<bool> test(Ticket ticket) override;
   Doorbell &bell() override { return own().bell; }
   /// Peers ring: a nap only bounds how late a deadline is noticed.
-  std::chrono::microseconds nap(bool) const override { return std::chrono::milliseconds(20); }
+  std::chrono::microseconds nap(Pace) const override { return std::chrono::milliseconds(20); }
   Status close() override { return {}; }
 
 private:

@@ -37,8 +37,8 @@ public:
   Ticket receive(int32_t peer, int32_t tag, void *data, int64_t capacity) override;
   Expected<bool> test(Ticket ticket) override;
   Doorbell &bell() override { return ownBell; }
-  std::chrono::microseconds nap(bool inFlight) const override {
-    return std::chrono::microseconds(inFlight ? 20 : 2000);
+  std::chrono::microseconds nap(Pace pace) const override {
+    return std::chrono::microseconds(pace == Pace::awaited ? 20 : pace == Pace::underWay ? 200 : 2000);
   }
   Status close() override {
     leaveJob();
