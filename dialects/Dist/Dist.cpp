@@ -60,7 +60,7 @@ LogicalResult TopologyAttr::verify(EmitError emitError, StringRef name, int64_t 
   return success();
 }
 
-/// [C1] to [C5] of plan.
+/// [C1] to [C6] of plan.
 LogicalResult PlanAttr::verify(EmitError emitError, StringRef, int64_t expandedFrom, ArrayAttr without,
                                int64_t tileChoice, int64_t routeLimit, FloatAttr localityPenalty, int64_t halvesFrom) {
   if (expandedFrom < -1)

@@ -378,7 +378,8 @@ def Rt_SecondHalfOp : Rt_Op<"second_half", [SingleBlock, NoTerminator, NoRegionA
       func.call @moe_layer(%l) : (index) -> ()
     }
     ```
-    [C1] it takes arguments of blocks from outside and nothing else, since what was computed there is of the first half.
+    [C1] it takes indices from outside that are arguments of blocks, as those of loops over layers, and nothing else,
+    since what was computed there is of the first half.
     [C2] it is not within another one.
   }];
   let regions = (region SizedRegion<1>:$body);

@@ -231,9 +231,10 @@ LogicalResult SecondHalfOp::verify() {
     return emitOpError("[C2] expects to be in no other one");
   WalkResult walked = getBody().walk([&](Operation *inner) -> WalkResult {
     for (Value operand : inner->getOperands())
-      if (!isa<BlockArgument>(operand) && !getBody().isAncestor(operand.getParentRegion()))
-        return emitOpError("[C1] expects to take arguments of blocks from outside, got the result of '")
-               << operand.getDefiningOp()->getName() << '\'';
+      if (!getBody().isAncestor(operand.getParentRegion()) &&
+          !(isa<BlockArgument>(operand) && operand.getType().isIndex()))
+        return emitOpError("[C1] expects to take indices from outside that are arguments of blocks, got a ")
+               << operand.getType() << (isa<BlockArgument>(operand) ? "" : " that was computed there");
     return success();
   });
   return failure(walked.wasInterrupted());

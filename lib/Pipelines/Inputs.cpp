@@ -118,6 +118,8 @@ void chooseHalves(const CompileOptions &options, Inputs &inputs) {
   ParallelLayout &layout = inputs.planOptions.layout;
   const bool isLeftOut =
       std::find(options.without.begin(), options.without.end(), "overlap-communication") != options.without.end();
+  if (isLeftOut)
+    layout.overlap = false;
   if (layout.ep == 1 || isLeftOut || !(layout.overlap || options.layout.empty()))
     return;
   const Workload workload = defaultWorkload(inputs.spec);

@@ -68,6 +68,7 @@ private:
   void cut(func::FuncOp function);
   void callSegments(func::CallOp call);
   FailureOr<StringAttr> writeEntry(StringAttr name, func::FuncOp entry);
+  bool exchanges(Operation *op);
   LogicalResult takeTurns(OpBuilder &b, Block &block, IRMapping &mapping);
   void forBoth(OpBuilder &b, ArrayRef<Operation *> ops, const IRMapping &mapping);
 
@@ -134,8 +135,20 @@ void Halves::forBoth(OpBuilder &b, ArrayRef<Operation *> ops, const IRMapping &m
     copy(inner, *op, second);
 }
 
-/// What `block` does, for both halves: each segment, and each run of other ops, by turns. Loops and branches are those
-/// of both.
+/// `op`, or what it contains or calls, has an exchange.
+bool Halves::exchanges(Operation *op) {
+  auto found = [&](Operation *inner) {
+    auto call = dyn_cast<func::CallOp>(inner);
+    return isa<rt::CollectiveStartOp, rt::CollectiveWaitOp>(inner) ||
+                   (call && exchanges(symbols.lookup(call.getCallee())))
+               ? WalkResult::interrupt()
+               : WalkResult::advance();
+  };
+  return op->walk(found).wasInterrupted();
+}
+
+/// What `block` does, for both halves: each segment, and each run of other ops, by turns. Loops and branches with an
+/// exchange are those of both halves, as they are of all ranks; others may go by the rows of a half.
 LogicalResult Halves::takeTurns(OpBuilder &b, Block &block, IRMapping &mapping) {
   SmallVector<Operation *> run;
   auto end = [&] {
@@ -146,7 +159,7 @@ LogicalResult Halves::takeTurns(OpBuilder &b, Block &block, IRMapping &mapping) 
     if (isa<rt::CollectiveStartOp, rt::CollectiveWaitOp>(op))
       return op.emitError() << "overlap-communication: an entry exchanges rows itself, and halves take turns between "
                                "functions; exchange in a function that the entry calls";
-    if (isa<scf::ForOp, scf::IfOp>(op)) {
+    if (isa<scf::ForOp, scf::IfOp>(op) && exchanges(&op)) {
       end();
       IRMapping outer = mapping;
       for (Value operand : op.getOperands())
@@ -204,10 +217,14 @@ LogicalResult Halves::run() {
   Builder b(module.getContext());
   NamedAttrList listed(program.getEntries());
   for (auto [entry, function] : llvm::zip_equal(program.getEntries(), entries)) {
+    const std::string name = (entry.getName().getValue() + halvesSuffix).str();
+    if (program.getEntries().contains(name))
+      return program.emitError() << "overlap-communication: entry '" << name
+                                 << "' is there, and is to be that of halves; give it another name";
     FailureOr<StringAttr> written = writeEntry(entry.getName(), function);
     if (failed(written))
       return failure();
-    listed.append((entry.getName().getValue() + halvesSuffix).str(), FlatSymbolRefAttr::get(*written));
+    listed.append(name, FlatSymbolRefAttr::get(*written));
   }
   program.setEntriesAttr(listed.getDictionary(module.getContext()));
   program.setSecond(program.getArenaBytes() / 2); // the certificate has counted both

@@ -83,6 +83,10 @@ private:
   llvm::MapVector<StringRef, Site> sites; ///< by name, in the order of the table
   /// What a function makes of a path that comes to it.
   std::map<std::pair<Operation *, PathState>, PathState> followed;
+  /// Bounds of time and of the stack, beyond any program that was compiled.
+  static constexpr size_t maxStates = 256, maxDepth = 1024;
+  llvm::DenseMap<Operation *, size_t> states; ///< that a function was followed from
+  size_t depth = 0;
 };
 
 template <class Op> LogicalResult Waits::take(Op op, Op Site::*place) {
@@ -218,9 +222,15 @@ LogicalResult Waits::followCall(func::CallOp call, PathState &state) {
   }
   auto [found, isNew] = followed.try_emplace({callee, state}, state);
   if (isNew) {
+    if (++states[callee] > maxStates || depth == maxDepth)
+      return refuse(call) << "@" << callee.getName() << " is called with more than " << maxStates
+                          << " sets of sites in flight, or in a chain of more than " << maxDepth
+                          << " calls; exchange in fewer functions";
+    ++depth;
     PathState behind = state;
     if (failed(follow(callee.front(), behind)))
       return failure();
+    --depth;
     found->second = behind;
   }
   state = found->second;

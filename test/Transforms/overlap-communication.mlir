@@ -34,11 +34,18 @@
 // CHECK-NEXT: return
 
 // Halves take turns between segments; what else a function does is done for both.
+// A branch without an exchange may go by the rows of a half.
 // CHECK-LABEL: func.func @step_halves()
 // CHECK: rt.launch @k grid
+// CHECK: scf.if
+// CHECK-NOT: rt.second_half
+// CHECK: }
 // CHECK-NEXT: rt.second_half {
 // CHECK: rt.rows token
 // CHECK: rt.launch @k grid
+// CHECK: scf.if
+// CHECK: rt.launch @k grid
+// CHECK-NEXT: }
 // CHECK-NEXT: }
 // CHECK: scf.for %[[L:.*]] =
 // CHECK: func.call @layer(%[[A:.*]]) : (index) -> ()
@@ -110,7 +117,12 @@ module attributes {dist.plan = #dist.plan<layout = "ep=2,dp=2", expanded_from = 
     %none = arith.constant 0 : index
     %one = arith.constant 1 : index
     %four = arith.constant 4 : index
+    %c4 = arith.constant 4 : i64
+    %few = arith.cmpi slt, %t, %c4 : i64
     rt.launch @k grid(%t) args(%p) : !rt.ptr
+    scf.if %few {
+      rt.launch @k grid(%t) args(%p) : !rt.ptr
+    }
     scf.for %l = %none to %four step %one {
       %next = arith.addi %l, %one : index
       func.call @layer(%next) : (index) -> ()

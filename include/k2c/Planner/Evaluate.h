@@ -45,8 +45,8 @@ Expected<ClusterPlan> evaluate(const PlanRequest &request, const ParallelLayout 
 ClusterPlan describeHostPlan(const ModelSpec &spec, const Topology &topology, const Plan &plan);
 
 /// The fewest new tokens of a data-parallel rank's prompts from which on a step in two halves, of which one's rows
-/// cross as the other computes, is predicted to take less time than a whole one, up to `most`; 0: `most` is too few for
-/// that. The layout is one that compiles.
+/// cross as the other computes, is predicted to take less time than a whole one, of `most`, its half, its quarter, ..;
+/// 0: it takes no less time at `most`. The layout is one that compiles.
 int64_t overlapsFrom(const PlanRequest &request, const ParallelLayout &layout, int64_t most);
 
 /// Whether `k2c compile` accepts a plan today, by reason; empty: it does. Families of models/families/compile.yaml,

@@ -129,7 +129,17 @@ func.func @launch_c2_collective(%g: i64, %p: !rt.ptr) {
 
 func.func @second_half_c1(%g: i64) {
   %p = rt.arena 0
-  // expected-error @below {{'rt.second_half' op [C1] expects to take arguments of blocks from outside, got the result of 'rt.arena'}}
+  // expected-error @below {{'rt.second_half' op [C1] expects to take indices from outside that are arguments of blocks, got a '!rt.ptr' that was computed there}}
+  rt.second_half {
+    rt.prefetch %p, %p
+  }
+  return
+}
+
+// -----
+
+func.func @second_half_c1_argument(%p: !rt.ptr) {
+  // expected-error @below {{'rt.second_half' op [C1] expects to take indices from outside that are arguments of blocks, got a '!rt.ptr'}}
   rt.second_half {
     rt.prefetch %p, %p
   }
