@@ -4,7 +4,7 @@
 #include "fake/FakeBundle.h"
 #include "program/Bundle.h"
 #include <gtest/gtest.h>
-#include <numeric>
+#include <tuple>
 
 using namespace k2c;
 using namespace k2c::runtime;
