@@ -11,6 +11,7 @@
 #include "k2c/Model/Source.h"
 #include "k2c/Planner/ComputeType.h"
 #include "k2c/Planner/Evaluate.h"
+#include "k2c/Transforms/PlanAttr.h"
 #include <algorithm>
 #include <filesystem>
 
@@ -117,7 +118,7 @@ Status readBound(const CompileOptions &options, Inputs &inputs) {
 void chooseHalves(const CompileOptions &options, Inputs &inputs) {
   ParallelLayout &layout = inputs.planOptions.layout;
   const bool isLeftOut =
-      std::find(options.without.begin(), options.without.end(), "overlap-communication") != options.without.end();
+      llvm::is_contained(options.without, optionalPassNames()[static_cast<size_t>(OptionalPass::OverlapCommunication)]);
   if (isLeftOut)
     layout.overlap = false;
   if (layout.ep == 1 || isLeftOut || !(layout.overlap || options.layout.empty()))
