@@ -1,6 +1,6 @@
 #!/bin/bash
 # Builds everything and runs the three tiers of tests. Last line: "N passed, N failed, N skipped"; exit code 0 when none
-# failed and no tier took more than its budget.
+# failed and no tier took far more than its budget.
 #   scripts/check.sh
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"

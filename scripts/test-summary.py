@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
 """Adds up the results that check.sh or check-san.sh left in a folder: TIER.started says that a tier ran, TIER.lit.xml
 what came of it, TIER.time how long it took (seconds: elapsed, user, system). A tier without a result (it crashed) is a
-failure, and so is one of check.sh's tiers that is over its budget or was not timed. Exit code 1 when something failed.
+failure, and so is one of check.sh's tiers that is far over its budget or was not timed. Exit code 1 when something failed.
 
     test-summary.py FOLDER
 
 Budgets are minutes on two idle cores. What is held to them is half of the processor time, which another process on the
-machine does not lengthen; a test that waits for nothing is ended by its own time limit.
+machine does not lengthen; a test that waits for nothing is ended by its own time limit. Machines differ: one tree took
+5.7 minutes of tier check on one and 9.8 on another of the same kind. So a tier over its budget is said, and is a failure
+when it is half again over it.
 """
 import sys
 import xml.etree.ElementTree
@@ -15,6 +17,7 @@ from pathlib import Path
 CORES = 2
 # Tier -> (the tiers whose minutes are added up, their budget).
 BUDGETS = {"fast": (("fast",), 2), "check": (("check",), 9), "long": (("fast", "check", "long"), 20)}
+SLOWER = 1.5  # how much slower a machine may be than the one that budgets are of
 SLOWEST = 10
 
 
@@ -43,13 +46,12 @@ def minutes(folder, tier):
     return elapsed / 60, (user + system) / CORES / 60
 
 
-def over_budget(tiers, times):
-    """A line for each budget that does not hold, or cannot be held to."""
-    yield from (f"{tier} was not timed" for tier in tiers if tier in BUDGETS and tier not in times)
+def over_budget(times, factor):
+    """A line for each budget that does not hold even `factor` times."""
     for last, (parts, budget) in BUDGETS.items():
         if last in times:
             took = sum(times[part][1] for part in parts if part in times)
-            if took > budget:
+            if took > factor * budget:
                 yield f"{' + '.join(parts)} took {took:.1f} of {budget} minutes"
 
 
@@ -67,7 +69,12 @@ def main():
     for tier, (elapsed, idle) in times.items():
         print(f"{tier}: {idle:.1f} minutes on two idle cores, {elapsed:.1f} on the clock of this machine")
 
-    failures = [name for name, how, _ in tests if how == "failed"] + list(over_budget(tiers, times))
+    for line in over_budget(times, 1):
+        print(f"over budget: {line}")
+
+    failures = [name for name, how, _ in tests if how == "failed"]
+    failures += [f"{tier} was not timed" for tier in tiers if tier in BUDGETS and tier not in times]
+    failures += over_budget(times, SLOWER)
     for failure in failures:
         print(f"FAILED: {failure}")
     passed, skipped = (sum(how == one for _, how, _ in tests) for one in ("passed", "skipped"))
