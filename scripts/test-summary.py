@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
 """Adds up the results that check.sh or check-san.sh left in a folder: TIER.started says that a tier ran, TIER.lit.xml
 what came of it, TIER.time how long it took (seconds: elapsed, user, system). A tier without a result (it crashed) is a
-failure, and so is one of check.sh's tiers that is far over its budget or was not timed. Exit code 1 when something failed.
+failure, and so is one of check.sh's tiers that is far over its budget or was not timed. Exit code 1 when something
+failed.
 
     test-summary.py FOLDER
 
 Budgets are minutes on two idle cores. What is held to them is half of the processor time, which another process on the
 machine does not lengthen; a test that waits for nothing is ended by its own time limit. Machines differ: one tree took
-5.7 minutes of tier check on one and 9.8 on another of the same kind. So a tier over its budget is said, and is a failure
-when it is half again over it.
+5.7 minutes of tier check on one and 9.8 on another of the same kind. So a tier over its budget is said, and is a
+failure when it is half again over it.
 """
 import sys
 import xml.etree.ElementTree

@@ -10,7 +10,7 @@
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/DialectImplementation.h"
-#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
@@ -60,9 +60,10 @@ LogicalResult TopologyAttr::verify(EmitError emitError, StringRef name, int64_t 
   return success();
 }
 
-/// [C1] to [C6] of plan.
+/// [C1] to [C7] of plan.
 LogicalResult PlanAttr::verify(EmitError emitError, StringRef, int64_t expandedFrom, ArrayAttr without,
-                               int64_t tileChoice, int64_t routeLimit, FloatAttr localityPenalty, int64_t halvesFrom) {
+                               int64_t tileChoice, int64_t routeLimit, FloatAttr localityPenalty, int64_t halvesFrom,
+                               DenseI64ArrayAttr stages) {
   if (expandedFrom < -1)
     return emitError() << "'#dist.plan' [C1] expects expanded_from >= -1, got " << expandedFrom;
   if (tileChoice < 0)
@@ -76,6 +77,11 @@ LogicalResult PlanAttr::verify(EmitError emitError, StringRef, int64_t expandedF
     return emitError() << "'#dist.plan' [C5] expects a locality_penalty above 0 and at most 1, got " << penalty;
   if (halvesFrom < 0)
     return emitError() << "'#dist.plan' [C6] expects halves_from that is not negative, got " << halvesFrom;
+  const ArrayRef<int64_t> bounds = stages ? stages.asArrayRef() : ArrayRef<int64_t>();
+  const bool ascends = std::adjacent_find(bounds.begin(), bounds.end(), std::greater_equal<>()) == bounds.end();
+  if (stages && (bounds.size() < 3 || bounds.front() != 0 || !ascends))
+    return emitError() << "'#dist.plan' [C7] expects two stages or more, the first from layer 0 and none empty, got "
+                       << stages;
   return success();
 }
 
@@ -125,18 +131,46 @@ CountBounds AllToAllOp::getCountBounds(Value, k2c::nn::LimitsAttr) {
   return {quota, quota * getTo().getType().getMembers()};
 }
 
+/// [C1], [C2] of receive.
+LogicalResult ReceiveOp::verify() {
+  using k2c::nn::RowKind, k2c::nn::checkRows, k2c::nn::columnsOf;
+  if (getSite() < 0)
+    return emitOpError("[C1] expects a site that is not negative, got ") << getSite();
+  if (failed(checkRows(*this, "C2", "the input", getInput().getType(), RowKind::Entering)) ||
+      failed(checkRows(*this, "C2", "the result", getResult().getType(), RowKind::Token)) ||
+      failed(k2c::nn::checkElement(*this, "C2", "the result", getResult().getType(),
+                                   getInput().getType().getElementType())))
+    return failure();
+  return k2c::nn::checkShape(*this, "C2", "result columns", columnsOf(getResult().getType()),
+                             columnsOf(getInput().getType()));
+}
+
+/// [C1], [C2] of send.
+LogicalResult SendOp::verify() {
+  if (const int64_t least = std::min(getSite(), getTo()); least < 0)
+    return emitOpError("[C1] expects sites that are not negative, got ") << least;
+  return k2c::nn::checkRows(*this, "C2", "the input", getInput().getType(), k2c::nn::RowKind::Token);
+}
+
+std::optional<int64_t> k2c::dist::siteOf(Operation *op) {
+  return llvm::TypeSwitch<Operation *, std::optional<int64_t>>(op)
+      .Case<AllToAllOp, ReceiveOp, SendOp>([](auto site) { return int64_t(site.getSite()); })
+      .Default(std::nullopt);
+}
+
 LogicalResult k2c::dist::checkSites(ModuleOp module, StringRef who) {
-  llvm::DenseMap<int64_t, AllToAllOp> sites;
-  WalkResult result = module.walk([&](AllToAllOp op) -> WalkResult {
-    if (sites.try_emplace(op.getSite(), op).second)
+  llvm::MapVector<int64_t, Operation *> sites;
+  WalkResult result = module.walk([&](Operation *op) -> WalkResult {
+    const std::optional<int64_t> site = siteOf(op);
+    if (!site || sites.insert({*site, op}).second)
       return success();
-    return op.emitError() << who << ": a second op is site " << op.getSite() << "; give it a number of its own";
+    return op->emitError() << who << ": a second op is site " << *site << "; give it a number of its own";
   });
   if (result.wasInterrupted())
     return failure();
   for (auto [site, op] : sites)
     if (site >= static_cast<int64_t>(sites.size()))
-      return op.emitError() << who << ": site " << site << " is one of " << sites.size()
-                            << "; number sites from 0 without gaps";
+      return op->emitError() << who << ": site " << site << " is one of " << sites.size()
+                             << "; number sites from 0 without gaps";
   return success();
 }

@@ -59,19 +59,23 @@ def Dist_PlanAttr : Dist_Attr<"Plan", "plan"> {
     tile is, by rising cost. `route_limit`: on how many nodes the experts of a token may be in a layer, 0 = on all.
     `locality_penalty`: by how much choices of experts fall that a token's home node has not. `halves_from`: a step of
     which a rank has at least so many token rows goes in two halves, 0 = none; the limits are then those of a half.
+    `stages`: the first layer of each stage of ranks, and the end of the last; none where every rank has all layers.
 
     ```mlir
     #dist.plan<layout = "dp=1", expanded_from = -1, without = ["fusion", "prefetch-weights"], tile_choice = 2>
     #dist.plan<layout = "ep=8,dp=8", expanded_from = -1, route_limit = 2, locality_penalty = 0.25, halves_from = 64>
+    #dist.plan<layout = "ep=4,dp=4,pp=2", expanded_from = -1, stages = [0, 31, 61]>
     ```
     [C1] expanded_from is at least -1. [C2] tile_choice is not negative. [C3] `without` holds strings. [C4] route_limit
-    is not negative. [C5] a locality_penalty is above 0 and at most 1. [C6] halves_from is not negative.
+    is not negative. [C5] a locality_penalty is above 0 and at most 1. [C6] halves_from is not negative. [C7] stages
+    are two or more, ascend from 0, and none is empty.
   }];
   let parameters = (ins StringRefParameter<>:$layout, "int64_t":$expanded_from,
                         OptionalParameter<"::mlir::ArrayAttr">:$without,
                         DefaultValuedParameter<"int64_t", "0">:$tile_choice,
                         DefaultValuedParameter<"int64_t", "0">:$route_limit, Nn_OptionalReal:$locality_penalty,
-                        DefaultValuedParameter<"int64_t", "0">:$halves_from);
+                        DefaultValuedParameter<"int64_t", "0">:$halves_from,
+                        OptionalParameter<"::mlir::DenseI64ArrayAttr">:$stages);
   let assemblyFormat = "`<` struct(params) `>`";
   let genVerifyDecl = 1;
 }

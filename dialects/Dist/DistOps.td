@@ -41,4 +41,44 @@ def Dist_AllToAllOp : Op<DistDialect, "all_to_all",
   }];
 }
 
+def Dist_ReceiveOp : Op<DistDialect, "receive", [Nn_SharedPlaceOp, OpAsmOpInterface]> {
+  let summary = "Take rows from the stage before";
+  let description = [{
+    Ranks of a stage compute its layers, and ranks with the same place in all stages the same rows of the step. The
+    result has the rows that the stage before sends, in place of the input; on the first stage it has those that enter
+    there. Nobody counts: both have the same step.
+
+    ```mlir
+    %x = dist.receive %entering site 4 : tensor<?x64xf32, #nn.rows<entering>> -> tensor<?x64xf32, #nn.rows<token>>
+    ```
+    [C1] the site is not negative. [C2] the input has `entering` rows, the result `token` ones of the same columns and
+    element type.
+  }];
+  let arguments = (ins Nn_Rows:$input, Nn_Int:$site);
+  let results = (outs Nn_Rows:$result);
+  let assemblyFormat = "$input `site` $site attr-dict `:` type($input) `->` type($result)";
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    void getAsmResultNames(::mlir::OpAsmSetValueNameFn set) { set(getResult(), "received"); }
+    ::llvm::SmallVector<std::pair<::mlir::Value, ::mlir::Value>> getSharedPlaces() {
+      return {{getResult(), getInput()}};
+    }
+  }];
+}
+
+def Dist_SendOp : Op<DistDialect, "send", []> {
+  let summary = "Hand rows to the next stage";
+  let description = [{
+    What the dist.receive of site `to` takes on the next stage. The last stage sends nothing.
+
+    ```mlir
+    dist.send %x site 5 to 4 : tensor<?x64xf32, #nn.rows<token>>
+    ```
+    [C1] both sites are not negative. [C2] the input has `token` rows.
+  }];
+  let arguments = (ins Nn_Rows:$input, Nn_Int:$site, Nn_Int:$to);
+  let assemblyFormat = "$input `site` $site `to` $to attr-dict `:` type($input)";
+  let hasVerifier = 1;
+}
+
 #endif

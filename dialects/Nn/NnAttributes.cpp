@@ -67,6 +67,7 @@ int64_t k2c::nn::pagesOf(PoolOp pool, LimitsAttr limits) {
 int64_t k2c::nn::boundRows(RowsAttr rows, LimitsAttr limits) {
   switch (rows.getKind()) {
   case RowKind::Token:
+  case RowKind::Entering:
     return limits.getToken();
   case RowKind::Output:
     return limits.getOutputRows();

@@ -36,8 +36,9 @@ def Nn_RowsAttr : Nn_Attr<"Rows", "rows", [DeclareAttrInterfaceMethods<Verifiabl
     `token`: rows of the step; `output`: rows of which the step computes logits; `seq`: sequences of the step; `slot`:
     (token, choice) pairs sorted by expert, `per_token` of them for each token. On several ranks: `message`: rows as
     they travel at a collective site; `recv`: the rows that arrived there; `slot` of a site: `per_token` of them for
-    each row that arrived; `subtree`: partial sums of experts that go back there. `max` is the bound of the spaces that
-    have no entry in `nn.limits`, of slots of a site that of the rows that arrive.
+    each row that arrived; `subtree`: partial sums of experts that go back there; `entering`: rows of the step where
+    this rank's stage is the first, none elsewhere. `max` is the bound of the spaces that have no entry in `nn.limits`,
+    of slots of a site that of the rows that arrive.
 
     ```mlir
     tensor<?x64xf32, #nn.rows<output>>

@@ -65,10 +65,11 @@ def Nn_LayersOp : Nn_Op<"layers", [], [AttrSizedOperandSegments, SymbolUserOpInt
     Calls each run's layers for its indices in turn. What one carries, the next takes; result i is what the last layer
     carries as value i, and lies in its place. What stands behind `reads` every layer is given as it is; the step is the
     last of it. A list of runs keeps the module's size independent of the number of layers; dense-first and alternating
-    models are data.
+    models are data. Where ranks are stages, each calls those `of_stage`: its own part of the list.
 
     ```mlir
     %1 = nn.layers %0, %b [@dense_layer[0 to 1], @moe_layer[1 to 3]] : !x
+    %own = nn.layers %1, %b [@dense_layer[0 to 1], @moe_layer[1 to 9]] of_stage : !x
     %t = nn.layers %1, %b [@dense_layer[0 to 1], (@moe_layer, @moe_layer, @dense_layer)[1 to 9]] : !x
     %2:2 = nn.layers %t, %y reads %w, %b [@two[0 to 4]] : !x, !y reads !w
     ```
@@ -79,11 +80,11 @@ def Nn_LayersOp : Nn_Op<"layers", [], [AttrSizedOperandSegments, SymbolUserOpInt
   let names = ["x"];
   let changesRows = 1; // its values may be of several row spaces
   let arguments = (ins Variadic<Nn_Rows>:$carried, Variadic<Nn_Rows>:$read, Nn_Batch:$batch,
-                       TypedArrayAttrBase<Nn_LayerRunAttr, "layer runs">:$runs);
+                       TypedArrayAttrBase<Nn_LayerRunAttr, "layer runs">:$runs, UnitAttr:$of_stage);
   let results = (outs Variadic<Nn_Rows>:$outputs);
   let assemblyFormat = [{
-    custom<LayerOperands>($carried, $read, $batch) custom<LayerRuns>($runs) attr-dict
-    `:` custom<LayerTypes>(type($carried), type($read), type($outputs))
+    custom<LayerOperands>($carried, $read, $batch) custom<LayerRuns>($runs) (`of_stage` $of_stage^)?
+    attr-dict `:` custom<LayerTypes>(type($carried), type($read), type($outputs))
   }];
   let methods = [{
     ::llvm::LogicalResult verifySymbolUses(::mlir::SymbolTableCollection &tables);

@@ -25,7 +25,8 @@ def Nn_EmbedOp : Nn_Op<"embed", ["weight"], [Pure]> {
     ```mlir
     %0 = nn.embed @embed, %b : !x
     ```
-    [C1] the result has `token` rows. [C2] the table is [vocabulary, width] and width is the result's.
+    [C1] the result has `token` rows, or `entering` ones. [C2] the table is [vocabulary, width] and width is the
+    result's.
   }];
   let names = ["x"];
   let role = "embedding";

@@ -66,7 +66,7 @@ def Nn_CaptureOp : Nn_Op<"capture", [], [MemoryEffects<[MemWrite]>]> {
     nn.capture %d, %b hidden layer %l : !x
     nn.capture %0, %b embed : !x
     ```
-    [C2] `hidden` has a layer, `embed` has none. [C3] rows are `token` rows.
+    [C2] `hidden` has a layer, `embed` has none. [C3] rows are `token` rows, those of `embed` may be `entering` ones.
   }];
   let arguments = (ins Nn_Rows:$input, Nn_Batch:$batch, Nn_CaptureKindAttr:$kind, Optional<Index>:$layer);
   let assemblyFormat = "$input `,` $batch `` $kind (`layer` $layer^)? attr-dict `:` type($input)";

@@ -13,7 +13,11 @@ using namespace k2c::nn;
 //===----------------------------------------------------------------------===//
 
 /// [C1] of embed.
-LogicalResult EmbedOp::verify() { return checkRows(*this, "C1", "the result", getResult().getType(), RowKind::Token); }
+LogicalResult EmbedOp::verify() {
+  if (rowsOf(getResult().getType()).getKind() == RowKind::Entering)
+    return success();
+  return checkRows(*this, "C1", "the result", getResult().getType(), RowKind::Token);
+}
 
 /// [C2] of embed.
 LogicalResult EmbedOp::verifyWeightTypes(ArrayRef<RankedTensorType> types) {
@@ -159,6 +163,8 @@ LogicalResult CaptureOp::verify() {
   bool hidden = getKind() == CaptureKind::Hidden;
   if (hidden != static_cast<bool>(getLayer()))
     return emitOpError("[C2] expects ") << (hidden ? "a layer for hidden" : "no layer for embed");
+  if (!hidden && rowsOf(getInput().getType()).getKind() == RowKind::Entering)
+    return success();
   return checkRows(*this, "C3", "the input", getInput().getType(), RowKind::Token);
 }
 

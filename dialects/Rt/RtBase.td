@@ -88,6 +88,7 @@ def Rt_CountAttr : EnumAttr<RtDialect, Rt_Count, "count">;
 def Rt_CollectiveAttr : EnumAttr<RtDialect, Rt_Collective, "op">;
 def Rt_AxisAttr : EnumAttr<RtDialect, Rt_Axis, "axis">;
 def Rt_PartAttr : EnumAttr<RtDialect, Rt_Part, "part">;
+def Rt_StageEndAttr : EnumAttr<RtDialect, Rt_StageEnd, "stage_end">;
 def Rt_HolderAttr : EnumAttr<RtDialect, Rt_Holder, "holder">;
 def Rt_Layout : AnyAttrOf<[Rt_PanelsAttr, Rt_RowsAttr, Rt_RowMajorAttr]>;
 def Rt_Int : TypedSignlessIntegerAttrBase<I64, "int64_t", "64-bit integer">;

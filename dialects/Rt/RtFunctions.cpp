@@ -16,7 +16,7 @@ static const StringRef arithmetic[] = {
 };
 
 LogicalResult rt::checkNumber(Operation *op, StringRef who) {
-  if (isa<RowsOp, ArrivedOp, GridOp>(op))
+  if (isa<RowsOp, StageLayersOp, ArrivedOp, GridOp>(op))
     return success();
   if (!llvm::is_contained(arithmetic, op->getName().getStringRef()))
     return op->emitError() << who << ": no program has '" << op->getName()

@@ -7,7 +7,7 @@
 #ifndef K2C_DIALECTS_RT_OPS
 #define K2C_DIALECTS_RT_OPS
 
-include "dialects/Rt/RtBase.td"
+include "dialects/Rt/RtExchange.td"
 
 //===----------------------------------------------------------------------===//
 // Tables: what the program is made of
@@ -44,11 +44,14 @@ def Rt_WeightSlotsOp : Rt_Op<"weight_slots", [Symbol]> {
     one slot takes `bytes`. A family that is not layered has one slot, one that is read in two layouts two sets of
     slots. `share` says how a launch cuts a slot among workers: `items` of `item_bytes` (k2rt/share.h); without it all
     workers read all of it. Routed `experts` are so many matrices, each with that share and at an address of its own:
-    the slot is a table of these.
+    the slot is a table of these. Of ranks in stages, what enters at the first one, and what computes output rows, reads
+    slots that only those `on` the first or the last stage have.
 
     ```mlir
     rt.weight_slots @qa.panels of @qa first 12 count 3 bytes 8192
         layout #rt.panels<bf16, matrices = 1, n = 48, k = 64> share items 2 item_bytes 4096
+    rt.weight_slots @head.panels of @head first 17 count 1 bytes 8192
+        layout #rt.panels<bf16, matrices = 1, n = 48, k = 64> on last share items 2 item_bytes 4096
     rt.weight_slots @up.panels of @up first 18 count 1 bytes 24576
         layout #rt.panels<bf16, matrices = 8, n = 24, k = 48> experts 8 share items 1 item_bytes 3072
     ```
@@ -56,11 +59,11 @@ def Rt_WeightSlotsOp : Rt_Op<"weight_slots", [Symbol]> {
     are as many as the layout's matrices.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, FlatSymbolRefAttr:$family, Rt_Int:$first, Rt_Int:$count, Rt_Int:$bytes,
-                       Rt_Layout:$layout, OptionalAttr<Rt_Int>:$experts, OptionalAttr<Rt_Int>:$items,
-                       OptionalAttr<Rt_Int>:$item_bytes);
+                       Rt_Layout:$layout, OptionalAttr<Rt_StageEndAttr>:$stage, OptionalAttr<Rt_Int>:$experts,
+                       OptionalAttr<Rt_Int>:$items, OptionalAttr<Rt_Int>:$item_bytes);
   let assemblyFormat = [{
     $sym_name `of` $family `first` $first `count` $count `bytes` $bytes `layout` $layout
-    (`experts` $experts^)? (`share` `items` $items^ `item_bytes` $item_bytes)? attr-dict
+    (`on` `` $stage^)? (`experts` $experts^)? (`share` `items` $items^ `item_bytes` $item_bytes)? attr-dict
   }];
   let hasVerifier = 1;
 }
@@ -105,26 +108,6 @@ def Rt_KernelOp : Rt_Op<"kernel", [Symbol]> {
   let assemblyFormat = [{
     $sym_name `id` $id `hash` $hash `variants` $variants (`streams` $streams^ `items` $items `bytes` $bytes)?
     (`cost` $cost^)? attr-dict
-  }];
-  let hasVerifier = 1;
-}
-
-def Rt_CollectiveOp : Rt_Op<"collective", [Symbol]> {
-  let summary = "A site at which ranks exchange rows";
-  let description = [{
-    Every rank of the group comes to the sites of a program in the same order. A member sends rows of `row_bytes`, up to
-    `quota` to each other; without a quota the program knows how many come.
-
-    ```mlir
-    rt.collective @site0 site 0 op all_to_all_rows axis ep members 2 row_bytes 14464 quota 256
-    ```
-    [C1] the site is not negative. [C2] members and row_bytes are positive, and so is a quota.
-  }];
-  let arguments = (ins SymbolNameAttr:$sym_name, Rt_Int:$site, Rt_CollectiveAttr:$op, Rt_AxisAttr:$axis,
-                       Rt_Int:$members, Rt_Int:$row_bytes, OptionalAttr<Rt_Int>:$quota);
-  let assemblyFormat = [{
-    $sym_name `site` $site `op` `` $op `axis` `` $axis `members` $members `row_bytes` $row_bytes
-    (`quota` $quota^)? attr-dict
   }];
   let hasVerifier = 1;
 }
@@ -262,21 +245,6 @@ def Rt_RowsOp : Rt_Value<"rows", "\"rows\""> {
   let assemblyFormat = "`` $count attr-dict";
 }
 
-def Rt_ArrivedOp : Rt_Value<"arrived", "\"arrived\"", [DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
-  let summary = "The rows that came to a site";
-  let description = [{
-    Of the last wait for it.
-
-    ```mlir
-    %n = rt.arrived @site0
-    ```
-    [C1] the symbol names an rt.collective with a quota.
-  }];
-  let arguments = (ins FlatSymbolRefAttr:$site);
-  let results = (outs I64:$result);
-  let assemblyFormat = "$site attr-dict";
-}
-
 def Rt_GridOp : Rt_Value<"grid", "\"grid\""> {
   let summary = "The items of a launch";
   let description = [{
@@ -330,61 +298,6 @@ def Rt_PrefetchOp : Rt_Op<"prefetch", [MemoryEffects<[MemWrite]>]> {
   }];
   let arguments = (ins Rt_Ptr:$from, Rt_Ptr:$end);
   let assemblyFormat = "$from `,` $end attr-dict";
-}
-
-def Rt_CollectiveStartOp
-    : Rt_Op<"collective_start",
-            [MemoryEffects<[MemRead, MemWrite]>, DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
-  let summary = "Begin the exchange of a site";
-  let description = [{
-    Sends rows of `source` as the counts `to` say and receives rows into `result`, with counts `from`. All launches
-    before it are closed; the buffers are the exchange's up to the wait.
-
-    ```mlir
-    rt.collective_start @site0 layer %l source %m to %sent result %in from %came
-    ```
-    [C1] the symbol names an rt.collective.
-  }];
-  let arguments = (ins FlatSymbolRefAttr:$site, Optional<Index>:$layer, Rt_Ptr:$source, Rt_Ptr:$to, Rt_Ptr:$result,
-                       Rt_Ptr:$from);
-  let assemblyFormat = [{
-    $site (`layer` $layer^)? `source` $source `to` $to `result` $result `from` $from attr-dict
-  }];
-}
-
-def Rt_CollectiveWaitOp
-    : Rt_Op<"collective_wait",
-            [MemoryEffects<[MemRead, MemWrite]>, DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
-  let summary = "Wait for the exchange of a site, all workers";
-  let description = [{
-    ```mlir
-    rt.collective_wait @site0
-    ```
-    [C1] the symbol names an rt.collective.
-  }];
-  let arguments = (ins FlatSymbolRefAttr:$site);
-  let assemblyFormat = "$site attr-dict";
-}
-
-def Rt_SecondHalfOp : Rt_Op<"second_half", [SingleBlock, NoTerminator, NoRegionArguments]> {
-  let summary = "Do it for the second half of the step";
-  let description = [{
-    A step in two halves has two arenas. In the region, and in what it calls, the step is the second half and addresses
-    of the arena are those of the second one; weights and cache are the same.
-
-    ```mlir
-    func.call @moe_layer(%l) : (index) -> ()
-    rt.second_half {
-      func.call @moe_layer(%l) : (index) -> ()
-    }
-    ```
-    [C1] it takes indices from outside that are arguments of blocks, as those of loops over layers, and nothing else,
-    since what was computed there is of the first half.
-    [C2] it is not within another one.
-  }];
-  let regions = (region SizedRegion<1>:$body);
-  let assemblyFormat = "$body attr-dict";
-  let hasVerifier = 1;
 }
 
 def Rt_SampleOp : Rt_Op<"sample", [MemoryEffects<[MemRead, MemWrite]>]> {

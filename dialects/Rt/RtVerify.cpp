@@ -205,13 +205,23 @@ LogicalResult KernelOp::verify() {
   return success();
 }
 
-/// [C1], [C2] of collective.
+/// [C1] of stage_layers.
+LogicalResult StageLayersOp::verify() {
+  if (getFirst() < 0 || getLast() < getFirst())
+    return emitOpError("[C1] expects 0 <= first <= last, got ") << getFirst() << " to " << getLast();
+  return success();
+}
+
+/// [C1] to [C3] of collective.
 LogicalResult CollectiveOp::verify() {
   if (getSite() < 0)
     return emitOpError("[C1] expects a site that is not negative, got ") << getSite();
   for (int64_t size : {getMembers(), getRowBytes(), getQuota().value_or(1)})
     if (size <= 0)
       return emitOpError("[C2] expects members, a positive size of rows and a positive quota, got ") << size;
+  if ((getOp() == Collective::Send) != getTo().has_value())
+    return emitOpError("[C3] expects ") << (getTo() ? "no site to which it goes of " : "a site to which it goes of ")
+                                        << stringifyCollective(getOp());
   return success();
 }
 
@@ -242,7 +252,14 @@ LogicalResult SecondHalfOp::verify() {
 
 /// [C1] of collective_start.
 LogicalResult CollectiveStartOp::verifySymbolUses(SymbolTableCollection &tables) {
-  return success(succeeded(lookup<CollectiveOp>(*this, getSiteAttr(), tables, "C1", "an rt.collective")));
+  auto site = lookup<CollectiveOp>(*this, getSiteAttr(), tables, "C1", "an rt.collective");
+  if (failed(site))
+    return failure();
+  const bool isToAll = site->getOp() == Collective::AllToAllRows;
+  if (static_cast<bool>(getSource()) != isToAll || static_cast<bool>(getRows()) == isToAll)
+    return emitOpError("[C2] expects ") << (isToAll ? "a source, counts and a result" : "rows") << " at "
+                                        << getSiteAttr();
+  return success();
 }
 
 /// [C1] of collective_wait.

@@ -109,12 +109,14 @@ void HostEmitter::emit(Operation &op) {
         values.map(o.getResult(), logits);
       })
       .Case([&](rt::RowsOp o) {
-        size_t field = o.getCount() == rt::Count::Token    ? offsetof(k2rt_ir_step, token_rows)
-                       : o.getCount() == rt::Count::Output ? offsetof(k2rt_ir_step, output_rows)
-                                                           : offsetof(k2rt_ir_step, seq_rows);
+        size_t field = o.getCount() == rt::Count::Token      ? offsetof(k2rt_ir_step, token_rows)
+                       : o.getCount() == rt::Count::Output   ? offsetof(k2rt_ir_step, output_rows)
+                       : o.getCount() == rt::Count::Entering ? offsetof(k2rt_ir_step, entering_rows)
+                                                             : offsetof(k2rt_ir_step, seq_rows);
         Value rows = LLVM::LoadOp::create(b, loc, i64, stepField(field));
         values.map(o.getResult(), rows);
       })
+      .Case([&](rt::StageLayersOp o) { emitStageLayers(o); })
       .Case([&](rt::GridOp o) { emitGrid(o); })
       .Case([&](rt::ShareOp o) { emitShare(o); })
       .Case([&](rt::PrefetchOp o) { emitPrefetch(o); })
@@ -316,8 +318,23 @@ void HostEmitter::emitPlacement(rt::PlacementOp op) {
   values.map(op.getResult(), LLVM::GEPOp::create(b, loc, ptr, i32, tables, ValueRange(entry)).getResult());
 }
 
+/// Both ends are moved into the run: of a stage outside of it they are equal.
+void HostEmitter::emitStageLayers(rt::StageLayersOp op) {
+  Value rank = loadPointer(worker, offsetof(k2rt_ir_worker, rank));
+  Value first = constant(op.getFirst()), last = constant(op.getLast());
+  auto end = [&](size_t field) -> Value {
+    Value layer = LLVM::LoadOp::create(b, loc, i64, at(rank, field));
+    return LLVM::SMinOp::create(b, loc, LLVM::SMaxOp::create(b, loc, layer, first).getResult(), last);
+  };
+  values.map(op.getFrom(), end(offsetof(k2rt_ir_rank, first_layer)));
+  values.map(op.getEnd(), end(offsetof(k2rt_ir_rank, end_layer)));
+}
+
 void HostEmitter::emitCollectiveStart(rt::CollectiveStartOp op) {
-  storeArguments({op.getSource(), op.getTo(), op.getResult(), op.getFrom()});
+  if (op.getRows())
+    storeArguments({op.getRows()});
+  else
+    storeArguments({op.getSource(), op.getTo(), op.getResult(), op.getFrom()});
   Value layer = op.getLayer() ? values.lookup(op.getLayer()) : constant(-1);
   const int64_t site = symbols.lookup<rt::CollectiveOp>(op.getSite()).getSite();
   auto type = LLVM::LLVMFunctionType::get(i32, {ptr, i32, i64, ptr});

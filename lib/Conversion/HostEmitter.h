@@ -39,6 +39,7 @@ private:
   void emitGrid(rt::GridOp op);
   void emitShare(rt::ShareOp op);
   void emitPrefetch(rt::PrefetchOp op);
+  void emitStageLayers(rt::StageLayersOp op);
   void emitCollectiveStart(rt::CollectiveStartOp op);
   void emitCollectiveWait(rt::CollectiveWaitOp op);
   void emitPlacement(rt::PlacementOp op);

@@ -10,8 +10,8 @@
 //   layers [3 to 61 step 4]              (l - 3) / 4
 //   [0 to 3], [5 to 9]                   the members of each range that are below l, added up
 //
-// Two cases are more than one launch: a kernel that splits the keys of a query is launched again to merge its
-// partials, and a run of layers is a loop over whole turns of its functions with the rest of the last turn behind it.
+// A kernel that splits the keys of a query is more than one launch: it is launched again to merge its partials. Lists
+// of layers and exchanges are in LowerLayers.cpp.
 //
 // Branches and loops stay what they are, but without results: rows that they forward lie in one place. All workers go
 // the same way, as conditions and bounds are numbers that each computes alike, of the step's counts and of the layer.
@@ -182,12 +182,23 @@ static FlatSymbolRefAttr arrivedAt(kern::CallOp call) {
   return {};
 }
 
+/// A call works on rows that enter here.
+static bool isOfEntering(kern::CallOp call) {
+  auto isEntering = [](Type type) {
+    nn::RowsAttr rows = nn::rowsOf(type);
+    return rows && rows.getKind() == nn::RowKind::Entering;
+  };
+  return llvm::any_of(call.getOperandTypes(), isEntering) || llvm::any_of(call.getResultTypes(), isEntering);
+}
+
 Value FunctionLowering::gridItems(OpBuilder &b, kern::CallOp call, const DescribedKernel &kernel) {
   auto callee = symbols.lookup<kern::FuncOp>(call.getCallee());
   Grid grid = gridOf(kernel.desc, tileConfig(callee.getTileAttr()));
   if (grid.rowsPerItem == 0)
     return arith::ConstantIntOp::create(b, call.getLoc(), b.getI64Type(), grid.itemsPerBlock);
-  rt::Count count = grid.space == RowSpace::Output ? rt::Count::Output : rt::Count::Token;
+  rt::Count count = grid.space == RowSpace::Output ? rt::Count::Output
+                    : isOfEntering(call)           ? rt::Count::Entering
+                                                   : rt::Count::Token;
   FlatSymbolRefAttr site = arrivedAt(call);
   Value rows = site ? rt::ArrivedOp::create(b, call.getLoc(), b.getI64Type(), site).getResult()
                     : rt::RowsOp::create(b, call.getLoc(), b.getI64Type(), count).getResult();
@@ -234,17 +245,6 @@ LogicalResult FunctionLowering::lowerCall(OpBuilder &b, kern::CallOp call) {
   return success();
 }
 
-/// Counts of what came are the last result; where the program knows them, an operand.
-void FunctionLowering::lowerCollective(OpBuilder &b, dist::AllToAllOp op) {
-  Location loc = op.getLoc();
-  auto site = FlatSymbolRefAttr::get(b.getContext(), siteName(op.getSite()));
-  Value source = bufferAddress(b, op.getInput(), 0), to = bufferAddress(b, op.getTo(), 0);
-  Value result = bufferAddress(b, op.getResult(), 0);
-  Value from = bufferAddress(b, op.getFrom() ? op.getFrom() : op.getCame(), 0);
-  rt::CollectiveStartOp::create(b, loc, site, layer, source, to, result, from);
-  rt::CollectiveWaitOp::create(b, loc, site);
-}
-
 /// Two launches, told apart by the last argument, and workers meet between them. The second merges the partials of a
 /// step of at most `splitTokens` tokens; it has no items in others.
 void FunctionLowering::lowerSplit(OpBuilder &b, kern::CallOp call, const DescribedKernel &kernel, int64_t splitTokens,
@@ -266,35 +266,6 @@ void FunctionLowering::lowerSplit(OpBuilder &b, kern::CallOp call, const Describ
                                    merge.itemsPerBlock);
   arguments.back() = number(1);
   rt::LaunchOp::create(b, loc, call.getCalleeAttr(), items, arguments, /*arrived=*/nullptr, call.getNowaitAttr());
-}
-
-/// Calls the run's functions for all whole turns in a loop, then for what is left of the last one. Layers are called in
-/// ascending order.
-static void lowerRun(OpBuilder &b, Location loc, nn::LayerRunAttr run) {
-  auto number = [&](OpBuilder &at, int64_t value) {
-    return arith::ConstantIndexOp::create(at, loc, value).getResult();
-  };
-  auto call = [&](OpBuilder &at, size_t turn, Value index) {
-    func::CallOp::create(at, loc, run.getCallees()[turn], TypeRange(), ValueRange(index));
-  };
-  auto period = static_cast<int64_t>(run.getCallees().size());
-  int64_t looped = run.getTo() - run.getFrom() > 1 ? (run.getTo() - run.getFrom()) / period * period : 0;
-  if (looped) {
-    Value step = number(b, period), from = number(b, run.getFrom()), to = number(b, run.getFrom() + looped);
-    scf::ForOp::create(b, loc, from, to, step, ValueRange(), [&](OpBuilder &body, Location, Value index, ValueRange) {
-      call(body, 0, index);
-      for (int64_t turn = 1; turn < period; ++turn)
-        call(body, turn, arith::AddIOp::create(body, loc, index, number(body, turn)));
-      scf::YieldOp::create(body, loc);
-    });
-  }
-  for (int64_t layer = run.getFrom() + looped; layer < run.getTo(); ++layer)
-    call(b, (layer - run.getFrom()) % period, number(b, layer));
-}
-
-void FunctionLowering::lowerLayers(OpBuilder &b, nn::LayersOp op) {
-  for (nn::LayerRunAttr run : op.getRuns().getAsRange<nn::LayerRunAttr>())
-    lowerRun(b, op.getLoc(), run);
 }
 
 /// Lowers what is in a region; what is computed there for later ops is not there behind it.
@@ -334,19 +305,22 @@ LogicalResult FunctionLowering::lowerFor(OpBuilder &b, scf::ForOp op) {
 /// All of `block` but its terminator.
 LogicalResult FunctionLowering::lowerBlock(OpBuilder &b, Block &block) {
   for (Operation &op : block.without_terminator()) {
-    LogicalResult done = TypeSwitch<Operation *, LogicalResult>(&op)
-                             .Case([&](kern::CallOp call) { return lowerCall(b, call); })
-                             .Case([&](nn::LayersOp layers) { return lowerLayers(b, layers), success(); })
-                             .Case([&](nn::SampleOp sample) { return rt::SampleOp::create(b, op.getLoc()), success(); })
-                             .Case([&](mla::MergeFormsOp) { return success(); })
-                             .Case([&](dist::AllToAllOp o) { return lowerCollective(b, o), success(); })
-                             .Case([&](scf::IfOp branch) { return lowerIf(b, branch); })
-                             .Case([&](scf::ForOp loop) { return lowerFor(b, loop); })
-                             .Default([&](Operation *other) -> LogicalResult {
-                               if (failed(rt::checkNumber(other, "lower-to-rt")))
-                                 return failure();
-                               return b.clone(*other, numbers), success();
-                             });
+    LogicalResult done =
+        TypeSwitch<Operation *, LogicalResult>(&op)
+            .Case([&](kern::CallOp call) { return lowerCall(b, call); })
+            .Case([&](nn::LayersOp layers) { return lowerLayers(b, layers), success(); })
+            .Case([&](nn::SampleOp sample) { return rt::SampleOp::create(b, op.getLoc()), success(); })
+            .Case([&](mla::MergeFormsOp) { return success(); })
+            .Case([&](dist::AllToAllOp o) { return lowerCollective(b, o), success(); })
+            .Case([&](dist::ReceiveOp o) { return lowerStage(b, "receive", o.getSite(), o.getResult()), success(); })
+            .Case([&](dist::SendOp o) { return lowerStage(b, "send", o.getSite(), o.getInput()), success(); })
+            .Case([&](scf::IfOp branch) { return lowerIf(b, branch); })
+            .Case([&](scf::ForOp loop) { return lowerFor(b, loop); })
+            .Default([&](Operation *other) -> LogicalResult {
+              if (failed(rt::checkNumber(other, "lower-to-rt")))
+                return failure();
+              return b.clone(*other, numbers), success();
+            });
     if (failed(done))
       return failure();
   }

@@ -19,11 +19,13 @@
 #include "k2c/Kernels/TileAttr.h"
 #include "k2c/Kernels/WeightShare.h"
 #include "k2c/Transforms/ExpectForm.h"
+#include "k2c/Transforms/PlanAttr.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringSet.h"
+#include "llvm/ADT/TypeSwitch.h"
 
 namespace k2c {
 #define GEN_PASS_DEF_LOWERTORT
@@ -99,13 +101,29 @@ int64_t rowBytes(Value rows) {
 }
 
 void ProgramLowering::writeCollectives() {
-  SmallVector<dist::AllToAllOp> sites;
-  scheduled.walk([&](dist::AllToAllOp op) { sites.push_back(op); });
-  llvm::sort(sites, [](dist::AllToAllOp a, dist::AllToAllOp b) { return a.getSite() < b.getSite(); });
-  for (dist::AllToAllOp op : sites)
-    rt::CollectiveOp::create(b, op.getLoc(), siteName(op.getSite()), op.getSite(), rt::Collective::AllToAllRows,
-                             static_cast<rt::Axis>(op.getAxis()), op.getTo().getType().getMembers(),
-                             rowBytes(op.getInput()), op.getQuotaAttr());
+  SmallVector<Operation *> sites;
+  scheduled.walk([&](Operation *op) {
+    if (dist::siteOf(op))
+      sites.push_back(op);
+  });
+  llvm::sort(sites, [](Operation *a, Operation *b) { return *dist::siteOf(a) < *dist::siteOf(b); });
+  const auto stages = std::max<int64_t>(static_cast<int64_t>(stagesOf(scheduled).size()) - 1, 1);
+  auto list = [&](Operation *op, rt::Collective kind, rt::Axis axis, int64_t members, IntegerAttr quota,
+                  IntegerAttr to) {
+    const int64_t site = *dist::siteOf(op);
+    rt::CollectiveOp::create(b, op->getLoc(), siteName(site), site, kind, axis, members, rowBytes(op->getOperand(0)),
+                             quota, to);
+  };
+  for (Operation *op : sites)
+    TypeSwitch<Operation *>(op)
+        .Case([&](dist::AllToAllOp all) {
+          list(op, rt::Collective::AllToAllRows, static_cast<rt::Axis>(all.getAxis()),
+               all.getTo().getType().getMembers(), all.getQuotaAttr(), {});
+        })
+        .Case([&](dist::SendOp send) {
+          list(op, rt::Collective::Send, rt::Axis::Pp, stages, {}, b.getI64IntegerAttr(send.getTo()));
+        })
+        .Case([&](dist::ReceiveOp) { list(op, rt::Collective::Receive, rt::Axis::Pp, stages, {}, {}); });
 }
 
 /// costRule() of a kernel, as the manifest states it.

@@ -107,18 +107,19 @@ int64_t ProgramDescription::slots() {
 
 /// k2rt_ir_collective of each site, op and axis as one number; how many they are.
 int64_t ProgramDescription::collectives() {
-  static_assert(sizeof(k2rt_ir_collective) == 4 * sizeof(int64_t) && offsetof(k2rt_ir_collective, axis) == 4 &&
+  static_assert(sizeof(k2rt_ir_collective) == 5 * sizeof(int64_t) && offsetof(k2rt_ir_collective, axis) == 4 &&
                 offsetof(k2rt_ir_collective, row_bytes) == 8 && offsetof(k2rt_ir_collective, quota) == 16 &&
-                offsetof(k2rt_ir_collective, members) == 24);
+                offsetof(k2rt_ir_collective, members) == 24 && offsetof(k2rt_ir_collective, to) == 32);
   std::vector<int64_t> fields;
   for (auto site : module.getOps<rt::CollectiveOp>()) { // by rising number
     fields.push_back(static_cast<int64_t>(site.getOp()) | static_cast<int64_t>(site.getAxis()) << 32);
     fields.push_back(site.getRowBytes());
     fields.push_back(site.getQuota().value_or(0));
     fields.push_back(site.getMembers());
+    fields.push_back(site.getTo().value_or(site.getSite()));
   }
   numbers("collectives", fields);
-  return static_cast<int64_t>(fields.size() / 4);
+  return static_cast<int64_t>(fields.size() / 5);
 }
 
 /// The value of k2rt_ir_program, field by field in the order of abi.def.

@@ -89,10 +89,12 @@ Status fillBundle(CompilePipeline &pipeline, Inputs &inputs, const CompileOption
   BundleFacts facts{workerReserve(inputs),     bundle.codeBytes(), inputs.topology.nodes(), {}, "",
                     tierNames(inputs.topology)};
   if (program.ranks > 1) {
-    facts.placement = inputs.placement;
-    facts.placementText = placementText(placedModel(inputs.spec, inputs.planOptions.layout), inputs.placement);
-    if (Status status = bundle.write(placementFile, facts.placementText); !status)
-      return status;
+    if (inputs.planOptions.layout.ep > 1) {
+      facts.placement = inputs.placement;
+      facts.placementText = placementText(placedModel(inputs.spec, inputs.planOptions.layout), inputs.placement);
+      if (Status status = bundle.write(placementFile, facts.placementText); !status)
+        return status;
+    }
     const LaunchFacts launch{inputs.spec.name, program.ranks, facts.nodes, program.cores,
                              pipeline.plan().memory.total().value + facts.codeBytes};
     if (Status status = addLaunch(bundle, launch, options); !status)

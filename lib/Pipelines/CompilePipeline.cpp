@@ -71,6 +71,8 @@ PipelineOptions CompilePipeline::pipelineOptions() const {
   p.plan.layout = compiledText(inputs.planOptions.layout);
   p.plan.ranks = inputs.topology.ranks();
   p.plan.nodes = inputs.topology.nodes();
+  if (const std::vector<int64_t> stages = stageBounds(inputs.spec, inputs.planOptions.layout); stages.size() > 2)
+    p.plan.stages.assign(stages.begin(), stages.end());
   p.plan.numa.assign(device.numa.begin(), device.numa.end());
   p.plan.cpu = inputs.target.cpu;
   p.plan.features.assign(features.begin(), features.end());

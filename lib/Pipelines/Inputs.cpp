@@ -40,10 +40,11 @@ Expected<ExpertPlacement> placementOf(const CompileOptions &options, const Model
   const std::string &file = options.placement;
   PlacedModel model = placedModel(spec, layout);
   if (file.empty())
-    return defaultPlacement(model, options.routeLimit, topology.nodes());
-  if (topology.ranks() == 1)
+    return defaultPlacement(model, options.routeLimit, nodesOfStage(layout, topology.nodes()));
+  if (layout.ep == 1)
     return Error{"--placement " + shortened(file),
-                 "says which rank has which experts, and topology '" + shortened(topology.name) + "' has one",
+                 "says which rank has which experts, and topology '" + shortened(topology.name) + "' has one" +
+                     (layout.pp > 1 ? " a stage" : ""),
                  "leave it out, or choose another --topology"};
   Expected<std::string> text = readUserFile(file, maxPlacementBytes);
   if (!text)
@@ -56,7 +57,7 @@ Expected<ExpertPlacement> placementOf(const CompileOptions &options, const Model
   if (placement->hasPhases())
     return Error{file, "has other experts for prompts than for tokens, which is more than a rank has slots for",
                  "compile with one for both, and give this one to the program: run COMMAND --placement FILE"};
-  layout.redundantExperts = placement->slotsOfRank * topology.ranks() - model.experts;
+  layout.redundantExperts = placement->slotsOfRank * layout.ep - model.experts;
   if (Status status = checkCompiles(spec, topology, layout); !status)
     return Error{file, status.error().message, "write it with k2c place"};
   return placement;
@@ -98,18 +99,38 @@ ComputeChoice computeOf(const CompileOptions &options, const Inputs &inputs) {
   return chooseCompute(inputs.spec, inputs.target.tileTarget().hasAvx512Bf16);
 }
 
+/// Where nobody says the layout, and a rank has no memory for a part of all layers: the fewest stages with which what
+/// is known before the passes fits. One stage where none do, so that the error is of it.
+void chooseStages(const CompileOptions &options, Inputs &inputs) {
+  if (!options.layout.empty() || !options.placement.empty() || !inputs.spec.moe)
+    return;
+  PlanOptions tried = inputs.planOptions;
+  tried.mustFit = true;
+  for (std::optional<int64_t> stages = 1; stages; stages = nextStages(inputs.spec, inputs.topology, *stages)) {
+    tried.layout = compileLayout(inputs.spec, inputs.topology, *stages);
+    if (!planHost(inputs.spec, inputs.topology, inputs.limits, tried))
+      continue;
+    if (*stages > 1 && options.note)
+      options.note("a rank has no memory for its part of all layers: the program has " + std::to_string(*stages) +
+                   " stages, --layout " + compiledText(tried.layout));
+    inputs.planOptions.layout = tried.layout;
+    return;
+  }
+}
+
 /// The bound of a program whose layout is known.
 Status readBound(const CompileOptions &options, Inputs &inputs) {
   const RouteBound asked{options.routeLimit, options.localityPenalty};
-  const int64_t experts = inputs.spec.moe ? inputs.spec.moe->experts : 0, nodes = inputs.topology.nodes();
+  const int64_t experts = inputs.spec.moe ? inputs.spec.moe->experts : 0;
+  const int64_t nodes = nodesOfStage(inputs.planOptions.layout, inputs.topology.nodes());
   Expected<RouteBound> bound = checkRouteBound(
       inputs.spec, inputs.topology, expertNodes(inputs.placement, &PlacedExperts::decode, experts, nodes), asked);
   if (!bound)
     return bound.takeError();
   inputs.bound = *bound;
   if (options.note && inputs.bound.limit != options.routeLimit)
-    options.note("--route-limit " + std::to_string(options.routeLimit) + " is no limit on " +
-                 std::to_string(inputs.topology.nodes()) + " nodes: the program is the one without it");
+    options.note("--route-limit " + std::to_string(options.routeLimit) + " is no limit on " + std::to_string(nodes) +
+                 " nodes: the program is the one without it");
   return {};
 }
 
@@ -190,13 +211,7 @@ Expected<Inputs> readInputs(const CompileOptions &options) {
   if (!limits)
     return limits.takeError();
   inputs.limits = *limits;
-  Expected<ExpertPlacement> placement = placementOf(options, inputs.spec, inputs.topology, *layout);
-  if (!placement)
-    return placement.takeError();
-  inputs.placement = std::move(*placement);
   inputs.planOptions.layout = std::move(*layout);
-  if (Status status = readBound(options, inputs); !status)
-    return status.takeError();
   inputs.planOptions.mustFit = inputs.checkpoint.has_value();
   const ComputeChoice compute = computeOf(options, inputs);
   inputs.planOptions.compute = compute.type;
@@ -204,6 +219,13 @@ Expected<Inputs> readInputs(const CompileOptions &options) {
   if (!options.cache.empty())
     inputs.planOptions.cache = parseComputeType(options.cache).value_or(DType::F32);
   inputs.planOptions.mla = parseMlaForms(options.mla).value_or(MlaForms::Phased);
+  chooseStages(options, inputs);
+  Expected<ExpertPlacement> placement = placementOf(options, inputs.spec, inputs.topology, inputs.planOptions.layout);
+  if (!placement)
+    return placement.takeError();
+  inputs.placement = std::move(*placement);
+  if (Status status = readBound(options, inputs); !status)
+    return status.takeError();
   chooseHalves(options, inputs);
   return inputs;
 }

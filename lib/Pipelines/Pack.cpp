@@ -210,7 +210,10 @@ Expected<PackedRanks> packedRanks(const std::string &bundle, const std::string &
     return Error{"--ranks " + shortened(list),
                  "is no list of ranks of the program, which has 0 to " + std::to_string(count - 1),
                  "name some of them: --ranks 0-3,6"};
-  if (count == 1)
+  int64_t ofStage = count;
+  if (auto stages = manifest.find("stages"); stages != manifest.end() && stages->is_array() && !stages->empty())
+    ofStage = count / std::min<int64_t>(static_cast<int64_t>(stages->size()), count);
+  if (ofStage == 1)
     return packed;
   const std::string path = (fs::path(bundle) / placementFile).string();
   Expected<std::string> text = readUserFile(path, maxPlacementBytes);
@@ -218,14 +221,14 @@ Expected<PackedRanks> packedRanks(const std::string &bundle, const std::string &
     return text.takeError();
   const json &name = manifest["model"]["name"];
   const PlacedModel model{name.is_string() ? name.get<std::string>() : spec.name, spec.moeLayers(),
-                          spec.moe ? spec.moe->experts : 0, count, std::nullopt};
+                          spec.moe ? spec.moe->experts : 0, ofStage, std::nullopt};
   Expected<ExpertPlacement> placement = readExpertPlacement(*text, path, model, "compile the bundle again");
   if (!placement)
     return placement.takeError();
   for (const auto &[layer, placed] : placement->layers)
     for (const int64_t rank : packed.ranks)
       for (int64_t slot = 0; slot < placement->slotsOfRank; ++slot)
-        packed.experts[layer].insert(placed.decode[rank * placement->slotsOfRank + slot]);
+        packed.experts[layer].insert(placed.decode[rank % ofStage * placement->slotsOfRank + slot]);
   return packed;
 }
 

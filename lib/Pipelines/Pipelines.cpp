@@ -30,6 +30,7 @@ void buildPlannedForm(OpPassManager &pm, const PipelineOptions &options) {
 
 void buildDistributedForm(OpPassManager &pm, const PipelineOptions &) {
   pm.addPass(createShardExperts());
+  pm.addPass(createPartitionStages());
   pm.addPass(createBoundDispersion());
   // From here on every movement of rows is an op.
 }

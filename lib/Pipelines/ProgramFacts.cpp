@@ -6,6 +6,7 @@
 #include "dialects/Mem/Mem.h"
 #include "k2c/Kernels/Describe.h"
 #include "k2c/Transforms/PlanAttr.h"
+#include "k2c/Transforms/StageMemory.h"
 
 using namespace mlir;
 
@@ -52,6 +53,10 @@ void readModule(ModuleOp runtime, ProgramFacts &facts) {
   facts.limits = {limits.getToken(), limits.getSeq(), limits.getPositions(), limits.getOutput()};
   auto memory = runtime->getAttrOfType<mem::CertificateAttr>(mem::MemDialect::certificateAttrName);
   facts.weights = memory.getWeights();
+  facts.cacheBytes = memory.getCache();
+  facts.stages = stagesOf(runtime).vec();
+  for (Stage stage : stageList(runtime))
+    facts.stageWeights.push_back(weightBytesOf(runtime, stage));
   facts.arena = memory.getArena();
   facts.scratchPerWorker = memory.getScratch();
   facts.logits = memory.getLogits();
@@ -69,7 +74,10 @@ std::vector<SlotShares> slotShares(ModuleOp module) {
   std::vector<SlotShares> shares;
   for (rt::WeightSlotsOp slots : slotsInOrder(module))
     appendShare(shares, slots.getCount(),
-                {slots.getExperts().value_or(0), slots.getItems().value_or(0), slots.getItemBytes().value_or(0)});
+                {slots.getExperts().value_or(0), slots.getItems().value_or(0), slots.getItemBytes().value_or(0)},
+                !slots.getStage()                          ? SlotStage::All
+                : *slots.getStage() == rt::StageEnd::First ? SlotStage::First
+                                                           : SlotStage::Last);
   return shares;
 }
 

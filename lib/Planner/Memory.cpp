@@ -15,13 +15,16 @@
 
 namespace k2c::planner {
 
-std::vector<CachePlane> cachePlanes(const ModelSpec &spec, const Limits &limits, DType type) {
+std::vector<CachePlane> cachePlanes(const ModelSpec &spec, const Limits &limits, DType type, LayerRange range) {
   std::vector<CachePlane> planes;
   for (const CachePool &pool : cachePools(spec))
     for (const CachedRow &row : pool.rows)
-      planes.push_back(
-          {row.plane, countWithin(pool.layers, {0, spec.layerCount()}), row.width(), type, limits.pages(), pool.group});
+      planes.push_back({row.plane, countWithin(pool.layers, range), row.width(), type, limits.pages(), pool.group});
   return planes;
+}
+
+std::vector<CachePlane> cachePlanes(const ModelSpec &spec, const Limits &limits, DType type) {
+  return cachePlanes(spec, limits, type, {0, spec.layerCount()});
 }
 
 /// Routed experts of all weight slots of a rank.
@@ -33,12 +36,34 @@ static int64_t expertsOf(const ModelSpec &spec, int64_t expertSlots) {
   return experts;
 }
 
+/// Of an operand, what stage `stage` of `bounds` has.
+static Bytes bytesIn(const PlannedOperand &operand, const std::vector<int64_t> &bounds, size_t stage) {
+  if (!operand.layers.empty())
+    return Bytes(operand.packed.bytes.value / operand.packed.blobs *
+                 countWithin(operand.layers, {bounds[stage], bounds[stage + 1]}));
+  const bool has = operand.end == StageEnd::All || (operand.end == StageEnd::First && stage == 0) ||
+                   (operand.end == StageEnd::Last && stage + 2 == bounds.size());
+  return has ? operand.packed.bytes : Bytes();
+}
+
+/// Weights and cache of the stage that has most of both.
+static void certifyFullest(const MemoryModel &model, const Limits &limits, MemoryCertificate &memory) {
+  const std::vector<PlannedOperand> operands = operandsOf(model.spec, model.expandedFrom, limits, model.expertSlots);
+  for (size_t stage = 0; stage + 1 < model.stages.size(); ++stage) {
+    Bytes weights, cached;
+    for (const PlannedOperand &operand : operands)
+      weights += bytesIn(operand, model.stages, stage);
+    for (const CachePlane &plane :
+         cachePlanes(model.spec, limits, model.cache, {model.stages[stage], model.stages[stage + 1]}))
+      cached += plane.bytes();
+    if (weights + cached > memory.weights + memory.cache)
+      memory.weights = weights, memory.cache = cached;
+  }
+}
+
 MemoryCertificate MemoryModel::certify(const Limits &limits) const {
   MemoryCertificate memory;
-  for (const PlannedOperand &operand : operandsOf(spec, expandedFrom, limits, expertSlots))
-    memory.weights += operand.packed.bytes;
-  for (const CachePlane &plane : cachePlanes(spec, limits, cache))
-    memory.cache += plane.bytes();
+  certifyFullest(*this, limits, memory);
   memory.arena = measured.arena;
   memory.scratch = measured.scratchPerWorker * device.cores;
   memory.logits = Bytes(limits.maxOutputRows() * spec.vocab * 4);

@@ -6,8 +6,9 @@
 
 namespace k2c::planner {
 
-/// Planes of the model's cache pools under `limits`.
+/// Planes of the model's cache pools under `limits`, of all layers or of those in `range`.
 std::vector<CachePlane> cachePlanes(const ModelSpec &spec, const Limits &limits, DType type);
+std::vector<CachePlane> cachePlanes(const ModelSpec &spec, const Limits &limits, DType type, LayerRange range);
 
 /// Error: limits whose bytes would not even fit 64 bits.
 Status checkCountable(const ModelSpec &spec, const Limits &limits);
@@ -19,7 +20,8 @@ struct MemoryModel {
   const MeasuredSizes &measured;
   DType cache;
   int64_t expandedFrom;
-  int64_t ranks, expertSlots; ///< see Plan
+  int64_t ranks, expertSlots;  ///< see Plan
+  std::vector<int64_t> stages; ///< stageBounds
 
   MemoryCertificate certify(const Limits &limits) const;
   /// Errors when `limits` do not fit the device, with both numbers and the largest limits that do.

@@ -17,9 +17,21 @@ namespace k2c::planner {
 
 static DType packedType(const WeightFamily &family) { return family.dtype == DType::BF16 ? DType::BF16 : DType::F32; }
 
-static PlannedOperand operand(std::string name, int64_t slots, const Transform &transform, Use use,
+/// An operand of no layer.
+static PlannedOperand operand(std::string name, StageEnd end, const Transform &transform, Use use,
+                              double multiplyAdds = 0) {
+  return {{std::move(name), 1, Bytes(slotBytes(payloadBytes(transform), 0))}, {}, end, use, multiplyAdds};
+}
+
+/// That of a family: in each of its layers or, of one that is of none, behind them.
+static PlannedOperand operand(const WeightFamily &family, const char *part, const Transform &transform, Use use,
                               double multiplyAdds = 0, int64_t experts = 0) {
-  return {{std::move(name), slots, Bytes(slots * slotBytes(payloadBytes(transform), experts))}, use, multiplyAdds};
+  const int64_t slots = family.layerCount();
+  return {{family.id + part, slots, Bytes(slots * slotBytes(payloadBytes(transform), experts))},
+          indexSetOf(family.layerIndices()),
+          StageEnd::Last,
+          use,
+          multiplyAdds};
 }
 
 /// Blocks stay as stored. `rows` of W's rows begin anew with every matrix, head or slice, so that no scale straddles
@@ -39,16 +51,16 @@ static PanelLayout stored(Matrix matrix, const WeightFamily &family, int64_t row
 static void addLatentExpansion(const WeightFamily &family, const AttentionSizes &sizes, int64_t expandedFrom,
                                std::vector<PlannedOperand> &operands) {
   DType type = packedType(family);
-  int64_t layers = family.layerCount(), latent = sizes.absorbedValue, head = family.shape[0] / sizes.heads;
+  int64_t latent = sizes.absorbedValue, head = family.shape[0] / sizes.heads;
   int64_t nope = head - sizes.value;
   PanelLayout uk = stored({type, sizes.heads, nope, latent}, family, head);
   PanelLayout absorbed = stored({type, sizes.heads, latent, nope}, family, head, /*transposed=*/true);
   PanelLayout uv = stored({type, sizes.heads, sizes.value, latent}, family, std::gcd(head, nope));
   if (expandedFrom >= 0)
-    operands.push_back(operand(family.id + ".uk", layers, uk, Use::Expanded));
+    operands.push_back(operand(family, ".uk", uk, Use::Expanded));
   if (expandedFrom != 0)
-    operands.push_back(operand(family.id + ".uk_absorbed", layers, absorbed, Use::Absorbed));
-  operands.push_back(operand(family.id + ".uv", layers, uv, Use::Attention));
+    operands.push_back(operand(family, ".uk_absorbed", absorbed, Use::Absorbed));
+  operands.push_back(operand(family, ".uv", uv, Use::Attention));
 }
 
 /// `headRows`: rows of one head where the frontend cuts the matrix in heads, else 0.
@@ -56,14 +68,14 @@ static PlannedOperand plainOperand(const WeightFamily &family, int64_t headRows,
   DType type = packedType(family);
   int64_t layers = family.layerCount(), parts = std::max<int64_t>(1, int64_t(family.alternatives.size()));
   if (family.id == "embed")
-    return operand(family.id, 1, RowMajor{type, family.elements()}, Use::Lookup);
+    return operand(family.id, StageEnd::First, RowMajor{type, family.elements()}, Use::Lookup);
   if (family.shape.size() < 2)
-    return operand(family.id, layers, RowMajor{type, parts * family.elements()}, Use::Every);
+    return operand(family, "", RowMajor{type, parts * family.elements()}, Use::Every);
   const int64_t experts = family.experts ? expertSlots : 0, matrices = std::max<int64_t>(1, experts);
   PanelLayout layout =
       stored({type, matrices, parts * family.shape[0], family.shape[1], parts == 2 ? 2 : 1}, family, headRows);
   Use use = family.experts ? Use::Chosen : family.id == "head" ? Use::Logits : Use::Every;
-  return operand(family.id, layers, layout, use, double(layers * parts * family.elements()), experts);
+  return operand(family, "", layout, use, double(layers * parts * family.elements()), experts);
 }
 
 std::vector<PlannedOperand> operandsOf(const ModelSpec &spec, int64_t expandedFrom, const Limits &limits,
@@ -79,10 +91,11 @@ std::vector<PlannedOperand> operandsOf(const ModelSpec &spec, int64_t expandedFr
       operands.push_back(plainOperand(family, cut == heads.end() ? 0 : family.shape[0] / cut->second, expertSlots));
   }
   if (const WeightFamily *embed = spec.find("embed"); embed && spec.tiedEmbeddings)
-    operands.push_back(operand("head", 1, PanelLayout{{packedType(*embed), 1, spec.vocab, spec.hidden}}, Use::Logits,
-                               double(embed->elements())));
+    operands.push_back(operand("head", StageEnd::Last, PanelLayout{{packedType(*embed), 1, spec.vocab, spec.hidden}},
+                               Use::Logits, double(embed->elements())));
   for (const auto &[name, rope] : spec.ropes)
-    operands.push_back(operand(name, 1, Table{limits.maxContext * rope.dims * 4, "", nullptr}, Use::Lookup));
+    operands.push_back(
+        operand(name, StageEnd::All, Table{limits.maxContext * rope.dims * 4, "", nullptr}, Use::Lookup));
   return operands;
 }
 

@@ -22,8 +22,13 @@ enum class Use : uint8_t {
   Attention, ///< in both
 };
 
+/// Who has an operand that is of no layer, where stages have layers.
+enum class StageEnd : uint8_t { All, First, Last };
+
 struct PlannedOperand {
   FamilyBytes packed;
+  IndexSet layers; ///< with a slot each; empty: it is of no layer
+  StageEnd end = StageEnd::All;
   Use use = Use::Every;
   double multiplyAdds =
       0; ///< of one token row, all layers; for Chosen, of one expert a layer. Attention counts its own

@@ -84,14 +84,21 @@ static Remark mlaRemark(const AttentionSizes &sizes, const Plan &plan) {
 
 /// How the experts lie, where ranks share them.
 static Remark layoutRemark(const ModelSpec &spec, const Topology &topology, const Plan &plan) {
-  const std::string ranks = std::to_string(plan.ranks);
+  std::string text =
+      std::to_string(plan.ranks) + " ranks of topology '" + topology.name + "' as " + compiledText(plan.layout) + ":";
+  if (plan.layout.pp > 1)
+    text += " " + std::to_string(plan.layout.pp) + " stages of at most " +
+            std::to_string((spec.layerCount() + plan.layout.pp - 1) / plan.layout.pp) + " layers";
+  if (plan.layout.dp > 1)
+    text += std::string(plan.layout.pp > 1 ? ", ranks with" : "") + " sequences of their own, and " +
+            std::to_string(plan.expertSlots) + " slots each for the " + std::to_string(spec.moe->experts) +
+            " experts of a layer";
   return {"attach-plan",
-          ranks + " ranks of topology '" + topology.name + "' as " + compiledText(plan.layout) +
-              ": sequences of their own, and " + std::to_string(plan.expertSlots) + " slots each for the " +
-              std::to_string(spec.moe->experts) + " experts of a layer",
+          text,
           {{"ranks", double(plan.ranks)},
+           {"stages", double(plan.layout.pp)},
            {"expert_slots", double(plan.expertSlots)},
-           {"experts", double(spec.moe->experts)},
+           {"experts", double(spec.moe ? spec.moe->experts : 0)},
            {"redundant", double(plan.layout.redundantExperts)}}};
 }
 
@@ -152,7 +159,14 @@ Expected<Plan> planHost(const ModelSpec &spec, const Topology &topology, const L
   plan.expandedFrom = expandedFrom(sizes, options.mla);
 
   DType cache = options.cache.value_or(options.compute);
-  MemoryModel memory{spec, topology.device, measured, cache, plan.expandedFrom, plan.ranks, plan.expertSlots};
+  MemoryModel memory{spec,
+                     topology.device,
+                     measured,
+                     cache,
+                     plan.expandedFrom,
+                     plan.ranks,
+                     plan.expertSlots,
+                     stageBounds(spec, options.layout)};
   if (options.mustFit)
     if (Status status = memory.check(limits); !status)
       return status.takeError();

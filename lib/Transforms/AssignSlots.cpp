@@ -5,7 +5,8 @@
 //
 //   kern.call @qa(%x, @w[%l])   ->   rt.weight_slots @w.panels of @w first 12 count 3 .. layout #rt.panels<..>
 //
-// A family read in two layouts (a tied embedding) has two sets of slots. This is the only place that numbers slots: the
+// A family read in two layouts (a tied embedding) has two sets of slots. Of ranks in stages, what only calls on
+// entering or on output rows read is on the first or the last one. This is the only place that numbers slots: the
 // runtime form, the weight map, the manifest and the certificate read what stands here.
 //
 //===----------------------------------------------------------------------===//
@@ -16,7 +17,8 @@
 #include "k2c/Kernels/WeightShare.h"
 #include "k2c/Transforms/ExpectForm.h"
 #include "k2c/Transforms/Passes.h"
-#include "llvm/ADT/MapVector.h"
+#include "k2c/Transforms/PlanAttr.h"
+#include "llvm/ADT/DenseMap.h"
 
 namespace k2c {
 #define GEN_PASS_DEF_ASSIGNSLOTS
@@ -35,20 +37,41 @@ public:
   LogicalResult run();
 
 private:
-  void add(FlatSymbolRefAttr family, const Operand &operand, const KernelDesc &reader, WeightLayout matrices);
+  void add(kern::CallOp call, FlatSymbolRefAttr family, const Operand &operand, const KernelDesc &reader,
+           WeightLayout matrices);
 
   ModuleOp module;
   SymbolTable symbols;
   KernelDescriptions &descriptions;
-  OpBuilder b;                                            ///< behind the last slots
-  llvm::SetVector<std::pair<Attribute, Attribute>> known; ///< families and layouts
+  OpBuilder b;                                                              ///< behind the last slots
+  llvm::DenseMap<std::pair<Attribute, Attribute>, rt::WeightSlotsOp> known; ///< by family and layout
   int64_t next = 0;
 };
 
-void Numbering::add(FlatSymbolRefAttr family, const Operand &operand, const KernelDesc &reader, WeightLayout matrices) {
+/// The stage that has rows for `call`, in a program of stages; null: all have.
+rt::StageEndAttr stageOf(kern::CallOp call) {
+  if (stagesOf(call->getParentOfType<ModuleOp>()).empty())
+    return {};
+  for (Type type : call.getResultTypes())
+    if (nn::RowsAttr rows = nn::rowsOf(type)) {
+      if (rows.getKind() == nn::RowKind::Entering)
+        return rt::StageEndAttr::get(call.getContext(), rt::StageEnd::First);
+      if (rows.getKind() == nn::RowKind::Output)
+        return rt::StageEndAttr::get(call.getContext(), rt::StageEnd::Last);
+    }
+  return {};
+}
+
+void Numbering::add(kern::CallOp call, FlatSymbolRefAttr family, const Operand &operand, const KernelDesc &reader,
+                    WeightLayout matrices) {
   Attribute layout = layoutAttr(module.getContext(), operand, matrices);
-  if (!known.insert({family, layout}))
+  const rt::StageEndAttr stage = stageOf(call);
+  rt::WeightSlotsOp &slots = known[{family, layout}];
+  if (slots) {
+    if (slots.getStageAttr() != stage)
+      slots.removeStageAttr();
     return;
+  }
   Operation *source = symbols.lookup(family.getValue());
   auto weights = dyn_cast<nn::WeightsOp>(source);
   nn::IndicesAttr layers = weights ? weights.getDomain("layer") : nn::IndicesAttr();
@@ -57,9 +80,10 @@ void Numbering::add(FlatSymbolRefAttr family, const Operand &operand, const Kern
   auto number = [&](int64_t value) { return value > 0 ? b.getI64IntegerAttr(value) : IntegerAttr(); };
   StringRef suffix = isa<rt::PanelsAttr>(layout) ? ".panels" : isa<rt::RowsAttr>(layout) ? ".matrix" : ".rows";
   std::string name = (family.getValue() + suffix).str();
-  rt::WeightSlotsOp::create(b, source->getLoc(), b.getStringAttr(name), family, b.getI64IntegerAttr(next),
-                            b.getI64IntegerAttr(count), b.getI64IntegerAttr(weightBytes(operand, matrices)), layout,
-                            number(share.experts), number(share.items), number(share.item_bytes));
+  slots =
+      rt::WeightSlotsOp::create(b, source->getLoc(), b.getStringAttr(name), family, b.getI64IntegerAttr(next),
+                                b.getI64IntegerAttr(count), b.getI64IntegerAttr(weightBytes(operand, matrices)), layout,
+                                stage, number(share.experts), number(share.items), number(share.item_bytes));
   next += count;
 }
 
@@ -73,7 +97,7 @@ LogicalResult Numbering::run() {
     SmallVector<kern::CallOp::Argument> arguments = call.getCallArguments();
     for (auto [operand, source] : llvm::zip_equal(operands(kernel->desc), kernel->sources))
       if (source.kind == ArgumentSource::Argument && arguments[source.index].weight)
-        add(arguments[source.index].weight.getFamily(), operand, kernel->desc, matrices);
+        add(call, arguments[source.index].weight.getFamily(), operand, kernel->desc, matrices);
     return WalkResult::advance();
   });
   return failure(done.wasInterrupted());

@@ -41,7 +41,8 @@ struct AttachPlan : impl::AttachPlanBase<AttachPlan> {
     auto plan = dist::PlanAttr::getChecked(
         error, &getContext(), StringRef(layout.getValue()), expandedFrom.getValue(),
         without.empty() ? ArrayAttr() : strings(without), tileChoice.getValue(), routeLimit.getValue(),
-        localityPenalty == 0 ? FloatAttr() : b.getF64FloatAttr(localityPenalty), halvesFrom.getValue());
+        localityPenalty == 0 ? FloatAttr() : b.getF64FloatAttr(localityPenalty), halvesFrom.getValue(),
+        stages.empty() ? DenseI64ArrayAttr() : b.getDenseI64ArrayAttr(ArrayRef<int64_t>(stages)));
     if (!target || !machines || !plan || failed(checkLayout(module)))
       return signalPassFailure();
     module->setAttr(kern::KernDialect::targetAttrName, target);

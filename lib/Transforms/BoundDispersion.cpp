@@ -51,8 +51,7 @@ FailureOr<Asked> askedOf(ModuleOp module, StringRef who) {
     asked.most = plan.getRouteLimit();
     asked.penalty = plan.getLocalityPenalty();
   }
-  if (auto topology = module->getAttrOfType<dist::TopologyAttr>(dist::DistDialect::topologyAttrName))
-    asked.nodes = topology.getNodes();
+  asked.nodes = stageRanksOf(module).nodes;
   if (asked.isBound() && asked.nodes < 2)
     return module.emitError() << who << ": the plan binds tokens to nodes, and the topology has " << asked.nodes
                               << "; leave route_limit and locality_penalty out";

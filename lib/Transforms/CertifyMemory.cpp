@@ -7,6 +7,8 @@
 //   arena     mem.peak, for each half of a step                 scratch  what the most demanding kernel takes, a worker
 //   logits    f32 of all output rows
 //
+// Of ranks in stages, weights and cache are those of the stage that has most of both.
+//
 // The certificate is written when it is exact, not before. The planner adds what the runtime takes beside it, and
 // refuses what does not fit.
 //
@@ -22,6 +24,7 @@
 #include "k2c/Transforms/Passes.h"
 #include "k2c/Transforms/PlanAttr.h"
 #include "k2c/Transforms/Remark.h"
+#include "k2c/Transforms/StageMemory.h"
 #include "llvm/Support/MathExtras.h"
 
 namespace k2c {
@@ -38,19 +41,23 @@ constexpr uint64_t pageBytes = 4096;
 struct CertifyMemory : impl::CertifyMemoryBase<CertifyMemory> {
   using CertifyMemoryBase::CertifyMemoryBase;
 
-  int64_t weights() {
-    int64_t bytes = 0;
-    for (auto slots : getOperation().getOps<rt::WeightSlotsOp>())
-      bytes += slots.getCount() * slotBytes(slots.getBytes(), slots.getExperts().value_or(0));
-    return bytes;
-  }
-
-  int64_t cache(nn::LimitsAttr limits) {
+  int64_t cache(nn::LimitsAttr limits, Stage stage) {
     int64_t bytes = 0;
     for (auto pool : getOperation().getOps<nn::PoolOp>())
       for (auto plane : pool.getPlanes().getAsRange<nn::PlaneAttr>())
-        bytes += pool.getLayers().size() * nn::planeBytes(pool, plane, limits);
+        bytes += layersIn(pool.getLayers(), stage) * nn::planeBytes(pool, plane, limits);
     return bytes;
+  }
+
+  /// Weights and cache of the fullest stage.
+  std::pair<int64_t, int64_t> ofFullest(nn::LimitsAttr limits) {
+    std::pair<int64_t, int64_t> fullest{0, 0};
+    for (Stage stage : stageList(getOperation())) {
+      const std::pair<int64_t, int64_t> own{weightBytesOf(getOperation(), stage), cache(limits, stage)};
+      if (own.first + own.second > fullest.first + fullest.second)
+        fullest = own;
+    }
+    return fullest;
   }
 
   FailureOr<int64_t> scratch(KernelDescriptions &descriptions) {
@@ -88,8 +95,8 @@ struct CertifyMemory : impl::CertifyMemoryBase<CertifyMemory> {
     if (failed(worker))
       return signalPassFailure();
     const int64_t arenas = hasHalves(module) ? 2 * static_cast<int64_t>(llvm::alignTo(*arena, pageBytes)) : *arena;
-    auto certificate =
-        mem::CertificateAttr::get(&getContext(), weights(), cache(limits), arenas, *worker, logits(limits));
+    const auto [weights, cached] = ofFullest(limits);
+    auto certificate = mem::CertificateAttr::get(&getContext(), weights, cached, arenas, *worker, logits(limits));
     module->setAttr(mem::MemDialect::certificateAttrName, certificate);
     remark(module.getLoc(), "certify-memory", "bytes",
            format(Bytes(certificate.getWeights())) + " of weights, " + format(Bytes(certificate.getCache())) +

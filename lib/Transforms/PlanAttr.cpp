@@ -1,5 +1,7 @@
 //===- PlanAttr.cpp - What passes read of the plan and the target ---------===//
 #include "k2c/Transforms/PlanAttr.h"
+#include "k2c/Planner/CompileLayout.h"
+#include "k2c/Planner/Evaluate.h"
 
 using namespace mlir;
 
@@ -29,6 +31,26 @@ bool isLeftOut(ModuleOp module, OptionalPass pass) {
 bool hasHalves(ModuleOp module) {
   dist::PlanAttr plan = planOf(module);
   return plan && plan.getHalvesFrom() > 0 && !isLeftOut(module, OptionalPass::OverlapCommunication);
+}
+
+StageRanks stageRanksOf(ModuleOp module) {
+  auto topology = module->getAttrOfType<dist::TopologyAttr>(dist::DistDialect::topologyAttrName);
+  if (!topology)
+    return {};
+  StageRanks stage{topology.getRanks(), topology.getNodes()};
+  dist::PlanAttr plan = planOf(module);
+  Expected<ParallelLayout> layout =
+      plan ? parseLayout(plan.getLayout().str(), PlanPhase::Serve) : Expected<ParallelLayout>(ParallelLayout());
+  if (layout && layout->devices() == topology.getRanks()) {
+    stage.ranks /= layout->pp * layout->replicas;
+    stage.nodes = nodesOfStage(*layout, topology.getNodes());
+  }
+  return stage;
+}
+
+ArrayRef<int64_t> stagesOf(ModuleOp module) {
+  dist::PlanAttr plan = planOf(module);
+  return plan && plan.getStages() ? plan.getStages().asArrayRef() : ArrayRef<int64_t>();
 }
 
 std::optional<StringRef> unknownPass(dist::PlanAttr plan) {

@@ -6,8 +6,9 @@
 // its caller what follows it. After the step comes the next step.
 //
 // What follows is found along the paths of control flow. Where they part, it is what all of them stream first; where
-// that differs, or an op comes first of which nothing is known, no bytes are named. The last iteration of a loop over
-// layers leaves the loop, as something else follows it, so that within the loop the next iteration follows.
+// that differs, or an op comes first of which nothing is known, no bytes are named. A loop goes on to its next
+// iteration: the last one of all layers leaves it, and behind a stage's last one, which nobody knows, the next is named
+// in vain.
 //
 //   rt.launch @linear_qa grid(%g) args(%x, %qa, %y)
 //   rt.launch @linear_qb grid(%h) args(%y, %qb, %z)
@@ -17,6 +18,7 @@
 //   rt.launch @linear_qa ..
 //
 //===----------------------------------------------------------------------===//
+#include "EqualValues.h"
 #include "dialects/Nn/Nn.h"
 #include "dialects/Rt/Rt.h"
 #include "k2c/Support/Units.h"
@@ -91,17 +93,6 @@ private:
   int64_t most;
 };
 
-/// Whether two values are computed alike.
-bool areSame(Value a, Value b) {
-  auto first = dyn_cast<OpResult>(a), second = dyn_cast<OpResult>(b);
-  if (a == b || !first || !second)
-    return a == b;
-  auto compare = [](Value a, Value b) { return success(areSame(a, b)); };
-  return first.getResultNumber() == second.getResultNumber() &&
-         OperationEquivalence::isEquivalentTo(first.getOwner(), second.getOwner(), compare, /*markEquivalent=*/nullptr,
-                                              OperationEquivalence::IgnoreLocations);
-}
-
 /// The paths of `other`, too.
 void Next::merge(const Next &other) {
   isKnown &= other.isKnown &&
@@ -140,6 +131,12 @@ bool Reader::waitsBeforeStreaming(rt::LaunchOp launch) {
   return true;
 }
 
+/// Of which `op` runs those of the rank's stage; null: of none.
+static rt::StageLayersOp stageLayersOf(Operation *op) {
+  auto loop = dyn_cast<scf::ForOp>(op);
+  return loop ? loop.getUpperBound().getDefiningOp<rt::StageLayersOp>() : rt::StageLayersOp();
+}
+
 /// The last iteration of a loop of constant bounds that runs whole steps becomes ops behind it.
 void Reader::peelLast(scf::ForOp loop) {
   std::optional<int64_t> lower = getConstantIntValue(loop.getLowerBound());
@@ -150,8 +147,8 @@ void Reader::peelLast(scf::ForOp loop) {
       count % *step || loop.getNumResults() > 0)
     return;
   OpBuilder b(loop);
-  Type type = loop.getInductionVar().getType();
-  Value last = arith::ConstantOp::create(b, loop.getLoc(), type, b.getIntegerAttr(type, *upper - *step));
+  IntegerAttr index = b.getIntegerAttr(loop.getInductionVar().getType(), *upper - *step);
+  Value last = arith::ConstantOp::create(b, loop.getLoc(), index.getType(), index);
   loop.setUpperBound(last);
   b.setInsertionPointAfter(loop);
   IRMapping mapping;
@@ -207,6 +204,8 @@ void Reader::enter(OpBuilder &b, RegionBranchOpInterface branch, Operation *from
     Location at = b.getInsertionPoint()->getLoc();
     Value index = from == loop ? copy(b, loop.getLowerBound(), mapping)
                                : arith::AddIOp::create(b, at, loop.getInductionVar(), loop.getStep()).getResult();
+    if (rt::StageLayersOp layers = stageLayersOf(loop)) // a stage may have none of them
+      index = arith::MinSIOp::create(b, at, index, arith::ConstantIndexOp::create(b, at, layers.getLast() - 1));
     mapping.map(loop.getInductionVar(), index);
   }
 }
@@ -227,7 +226,7 @@ Next Reader::throughRegions(OpBuilder &b, RegionBranchOpInterface branch, Operat
     for (const RegionSuccessor &successor : successors) {
       Region *region = successor.getSuccessor();
       if (!region) {
-        all.leaves |= !peeled.contains(branch);
+        all.leaves |= !peeled.contains(branch) && !(at != branch && stageLayersOf(branch));
         continue;
       }
       const bool isFirst = entered.insert(region).second;

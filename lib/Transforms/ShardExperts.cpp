@@ -40,6 +40,7 @@
 //===----------------------------------------------------------------------===//
 #include "dialects/Moe/Moe.h"
 #include "dialects/Nn/Nn.h"
+#include "k2c/Planner/CompileLayout.h"
 #include "k2c/Planner/Evaluate.h"
 #include "k2c/Transforms/ExpectForm.h"
 #include "k2c/Transforms/Passes.h"
@@ -262,7 +263,7 @@ LogicalResult Expansion::onRanks(SymbolTable &symbols, int64_t &site) {
   return success();
 }
 
-/// The layout that this build compiles: one rank, or as many expert ranks as data-parallel ranks.
+/// The layout that this build compiles: of a stage, one rank, or as many expert ranks as data-parallel ranks.
 FailureOr<Division> divisionOf(ModuleOp module) {
   Division division;
   dist::PlanAttr plan = planOf(module);
@@ -272,12 +273,14 @@ FailureOr<Division> divisionOf(ModuleOp module) {
   if (!layout)
     return module.emitError() << "shard-experts: " << layout.error().text();
   nn::LimitsAttr limits = nn::limitsOf(module);
-  if (layout->ep < 2 || layout->ep != layout->devices() || layout->dp != layout->ep || !limits)
+  const int64_t stageRanks = layout->devices() / (layout->pp * layout->replicas);
+  if (layout->devices() < 2 || layout->ep != stageRanks || layout->dp != layout->ep || !limits)
     return module.emitError() << "shard-experts: the plan's layout is '" << plan.getLayout() << "' of "
                               << layout->devices() << " ranks; this build compiles for one, '" << oneRankLayout
                               << "', or for as many expert as data-parallel ranks, 'ep=2,dp=2', under nn.limits";
   auto topology = module->getAttrOfType<dist::TopologyAttr>(dist::DistDialect::topologyAttrName);
-  const int64_t nodes = topology && topology.getRanks() == layout->ep ? topology.getNodes() : 1;
+  const int64_t nodes =
+      topology && topology.getRanks() == layout->devices() ? nodesOfStage(*layout, topology.getNodes()) : 1;
   const bool isTwoHop = nodes > 1 && nodes < layout->ep && !isLeftOut(module, OptionalPass::TwoHop);
   division = {layout->ep, nodes, isTwoHop, layout->redundantExperts, limits};
   return division;

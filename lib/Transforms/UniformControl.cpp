@@ -8,6 +8,9 @@
 //   %t = rt.rows token                         each rank has tokens of its own
 //   scf.if %few { dist.all_to_all .. }         refused, as some ranks would wait for others
 //
+// Layers of a stage are those of all ranks that share a layer's exchanges; what goes from stage to stage stands outside
+// of every branch and loop (VerifyStages.h, VerifyWaits.h).
+//
 // The rules know neither the ops that count rows nor those that exchange them: what is not proven uniform is not, and
 // what refers to a function that has a collective is one, too. So they are the same in every form.
 //
@@ -81,7 +84,10 @@ std::string Uniformity::varyingArgument(BlockArgument argument) {
   return why;
 }
 
+/// Ranks that exchange in a layer are of one stage, and have the same layers.
 std::string Uniformity::varyingResult(Operation *op) {
+  if (isa_and_nonnull<rt::StageLayersOp>(op))
+    return {};
   if (!isa_and_nonnull<arith::ArithDialect>(op->getDialect()) || !isMemoryEffectFree(op))
     return "'" + op->getName().getStringRef().str() + "'";
   for (Value operand : op->getOperands())

@@ -17,8 +17,8 @@
 // In two hops the rows of D are sent on by a plan of their own, and moe.merge_subtrees lays out what came back of that
 // for the way back of D. Who plans within what, and to whom, is an attribute, and makes the group that a site crosses.
 //
-// In the scheduled form the same ops are in kernels: a value is followed through the calls to the op that makes it, and
-// an op is looked at once for each call. How the ops count is their own affair (CountsOp, k2rt/placement.h).
+// In the scheduled form the same ops are in kernels: a value is followed through the calls to the op that makes it. How
+// the ops count is their own affair (CountsOp, k2rt/placement.h).
 //
 //===----------------------------------------------------------------------===//
 #include "VerifyCollectives.h"
@@ -29,6 +29,7 @@
 #include "dialects/Kern/Kern.h"
 #include "dialects/Moe/Moe.h"
 #include "dialects/Nn/NnVerify.h"
+#include "k2c/Transforms/PlanAttr.h"
 #include "llvm/ADT/DenseMap.h"
 
 using namespace mlir;
@@ -68,7 +69,8 @@ class Collectives {
 public:
   Collectives(ModuleOp module, StringRef who)
       : module(module), who(who), origins(module), limits(nn::limitsOf(module)),
-        topology(module->getAttrOfType<dist::TopologyAttr>(dist::DistDialect::topologyAttrName)) {}
+        topology(module->getAttrOfType<dist::TopologyAttr>(dist::DistDialect::topologyAttrName)),
+        stage(stageRanksOf(module)) {}
 
   LogicalResult verify();
 
@@ -105,6 +107,7 @@ private:
   Origins origins;
   nn::LimitsAttr limits;
   dist::TopologyAttr topology;
+  StageRanks stage;
   llvm::DenseMap<Operation *, Returned> returns; ///< sites at which rows come back
 };
 
@@ -148,17 +151,16 @@ LogicalResult Collectives::expectCapacity(Operation *at, StringRef what, int64_t
 LogicalResult Collectives::verifyGroup(dist::AllToAllOp op) {
   if (!topology)
     return refuse(op) << "ranks exchange rows, and the module has no dist.topology; run attach-plan first";
-  const int64_t ranks = topology.getRanks(), nodes = topology.getNodes();
-  const int64_t wanted = op.getAxis() == dist::Axis::Ep     ? ranks
-                         : op.getAxis() == dist::Axis::Rail ? nodes
-                                                            : ranks / nodes;
+  const int64_t wanted = op.getAxis() == dist::Axis::Ep     ? stage.ranks
+                         : op.getAxis() == dist::Axis::Rail ? stage.nodes
+                                                            : stage.ranks / stage.nodes;
   if (const int64_t members = op.getTo().getType().getMembers(); members != wanted)
     return refuse(op) << "the exchange is of " << members << " members, and group " << stringifyAxis(op.getAxis())
                       << " of '" << topology.getName() << "' has " << wanted << "; plan and topology have to agree";
   return success();
 }
 
-/// Facts of a site: its group, and the row spaces by which launches find its number.
+/// Its group, and the row spaces by which launches find its number.
 LogicalResult Collectives::verifySite(dist::AllToAllOp op) {
   if (failed(verifyGroup(op)))
     return failure();
@@ -190,16 +192,15 @@ LogicalResult Collectives::verifyChoices(Run<moe::RoutePlanOp> plan, dist::Axis 
                          << stringifyHolder(plan.op.getTo()) << ", and its rows cross group " << stringifyAxis(axis)
                          << "; ranks of the world are ep, its nodes rail, ranks of a node node";
   const Made chosen = madeBy(plan.op.getChosen(), plan.call), layer = madeBy(plan.op.getLayer(), plan.call);
-  const Division own = divisionOf(plan.op);
-  Division from = own;
+  Division own = divisionOf(plan.op), from = own;
   if (isWorld) {
     auto located = expect(place, "choices within the world", chosen, "result", &moe::LocateOp::getResult);
     if (failed(located))
       return failure();
-    if (located->op.getHeld() * topology.getNodes() != located->op.getSlots())
+    if (located->op.getHeld() * stage.nodes != located->op.getSlots())
       return refuse(place) << "experts are located on nodes of " << located->op.getHeld() << " of "
-                           << located->op.getSlots() << " slots, and '" << topology.getName() << "' has "
-                           << topology.getNodes() << "; plan and topology have to agree";
+                           << located->op.getSlots() << " slots, and '" << topology.getName() << "' has " << stage.nodes
+                           << "; plan and topology have to agree";
     from.experts = located->op.getCount(), from.slots = located->op.getSlots(), from.among = located->op.getAmong();
     return failure(failed(expectSame(place, own, from)) ||
                    failed(expectSame(place, "layers of the plan and of its choices", layer,
@@ -377,8 +378,8 @@ LogicalResult Collectives::verifyCombine(Run<moe::CombineOp> combine) {
 }
 
 LogicalResult Collectives::verify() {
-  auto isCollective = [](Operation *op) { return isa<dist::AllToAllOp>(op); };
-  if (failed(dist::checkSites(module, who)) || failed(verifyUniformControl(module, isCollective, who)))
+  auto isSite = [](Operation *op) { return dist::siteOf(op).has_value(); };
+  if (failed(dist::checkSites(module, who)) || failed(verifyUniformControl(module, isSite, who)))
     return failure();
   auto check = [&](Operation *op, kern::CallOp call) -> LogicalResult {
     if (auto site = dyn_cast<dist::AllToAllOp>(op))

@@ -67,6 +67,8 @@ private:
   LogicalResult collect();
   template <class Op> LogicalResult take(Op op, Op Site::*place);
   LogicalResult verifySite(Site &site);
+  bool isInEntry(Operation *op);
+  LogicalResult verifyStages(Site &site);
   LogicalResult followEntry(func::FuncOp entry);
   LogicalResult follow(Block &block, PathState &state);
   LogicalResult followCall(func::CallOp call, PathState &state);
@@ -81,6 +83,8 @@ private:
   StringRef who;
   SymbolTable symbols;
   llvm::MapVector<StringRef, Site> sites; ///< by name, in the order of the table
+  SmallVector<func::CallOp> calls;
+  llvm::DenseSet<StringRef> entries; ///< of the program
   /// What a function makes of a path that comes to it.
   std::map<std::pair<Operation *, PathState>, PathState> followed;
   /// Bounds of time and of the stack, beyond any program that was compiled.
@@ -115,9 +119,14 @@ LogicalResult Waits::collect() {
       return take(wait, &Site::wait);
     return success();
   };
-  for (auto function : module.getOps<func::FuncOp>())
+  for (auto function : module.getOps<func::FuncOp>()) {
     if (function.walk(visit).wasInterrupted())
       return failure();
+    function.walk([&](func::CallOp call) { calls.push_back(call); });
+  }
+  for (auto program : module.getOps<rt::ProgramOp>())
+    for (NamedAttribute entry : program.getEntries())
+      entries.insert(cast<FlatSymbolRefAttr>(entry.getValue()).getValue());
   return success();
 }
 
@@ -133,6 +142,38 @@ LogicalResult Waits::verifySite(Site &site) {
     if (isa<rt::PtrType>(buffer.getType()) && !buffer.getDefiningOp<rt::ArenaOp>())
       return refuse(site.start) << "a buffer of @" << site.facts.getSymName()
                                 << " is no address of the arena; exchange what assign-memory has placed";
+  return site.facts.getAxis() == rt::Axis::Pp ? verifyStages(site) : success();
+}
+
+/// In an entry of the program, or in what it does for the second half.
+bool Waits::isInEntry(Operation *op) {
+  Operation *around = op->getParentOp();
+  if (isa<rt::SecondHalfOp>(around))
+    around = around->getParentOp();
+  auto function = dyn_cast<func::FuncOp>(around);
+  return function && entries.contains(function.getName());
+}
+
+/// Stages have other layers, but come to the same sites of stages: entries call those outside of loops over layers.
+LogicalResult Waits::verifyStages(Site &site) {
+  for (Operation *end : {site.start.getOperation(), site.wait.getOperation()}) {
+    auto function = dyn_cast<func::FuncOp>(end->getParentOp());
+    bool isOnce = function && !isInEntry(end);
+    for (func::CallOp call : calls)
+      isOnce &= !function || call.getCallee() != function.getName() || isInEntry(call);
+    if (!isOnce)
+      return refuse(end) << "'" << end->getName() << "' of @" << site.facts.getSymName()
+                         << " is not in a function that entries of rt.program call, and stages forward rows once a "
+                            "step; take it out of what layers do";
+  }
+  if (site.facts.getOp() != rt::Collective::Send)
+    return success();
+  auto to = llvm::find_if(sites, [&](auto &other) { return other.second.facts.getSite() == site.facts.getTo(); });
+  if (to == sites.end() || to->second.facts.getOp() != rt::Collective::Receive ||
+      to->second.facts.getRowBytes() != site.facts.getRowBytes())
+    return refuse(site.facts) << "@" << site.facts.getSymName() << " sends rows of " << site.facts.getRowBytes()
+                              << " bytes to site " << *site.facts.getTo()
+                              << ", which does not receive such rows; send to the site where the next stage takes them";
   return success();
 }
 
@@ -282,8 +323,8 @@ LogicalResult Waits::verify() {
     if (failed(verifySite(entry.second)))
       return failure();
   llvm::DenseSet<StringRef> called;
-  for (auto function : module.getOps<func::FuncOp>())
-    function.walk([&](func::CallOp call) { called.insert(call.getCallee()); });
+  for (func::CallOp call : calls)
+    called.insert(call.getCallee());
   for (auto function : module.getOps<func::FuncOp>()) // entries, and what nobody calls
     if (!called.contains(function.getName()) && !function.isExternal() && failed(followEntry(function)))
       return failure();

@@ -93,7 +93,7 @@ func.func private @nowait(%p: !rt.ptr, %g: i64) {
 func.func private @placement(%l: index) {
   // CHECK: llvm.getelementptr %[[W]][120]
   // CHECK: %[[RANK:.*]] = llvm.load
-  // CHECK: llvm.getelementptr %[[RANK]][24]
+  // CHECK: llvm.getelementptr %[[RANK]][40]
   // CHECK: %[[TABLES:.*]] = llvm.load
   // CHECK: llvm.mlir.constant(69 : i64)
   // CHECK: %[[ENTRY:.*]] = llvm.mul %[[L]]
@@ -124,6 +124,6 @@ func.func @step() {
 }
 rt.program @program entries {serve = @step} arena 8192 scratch 512
 
-// Op 9 and axis 4 in one number, bytes of a row, quota, members; three sites.
-// LLVM: @collectives = internal constant [12 x i64] [i64 17179869193, i64 272, i64 10, i64 2, i64 17179869193, i64 256, i64 0, i64 2, i64 17179869193, i64 288, i64 12, i64 2]
+// Op 9 and axis 4 in one number, bytes of a row, quota, members, where it is received; three sites.
+// LLVM: @collectives = internal constant [15 x i64] [i64 17179869193, i64 272, i64 10, i64 2, i64 0, i64 17179869193, i64 256, i64 0, i64 2, i64 1, i64 17179869193, i64 288, i64 12, i64 2, i64 2]
 // LLVM: @k2c_program = internal constant { {{.*}} } { {{.*}}, i32 1, i32 1, i32 3, ptr @kernel_names, {{.*}}, ptr @collectives,

@@ -56,6 +56,15 @@ def overlapping(ranks, experts):
     return f"ep={ranks},dp={ranks},redundant={-experts % ranks},overlap=1"
 
 
+def of_one_rank(options):
+    """Without how ranks divide the work."""
+    left = list(options)
+    while "--layout" in left:
+        at = left.index("--layout")
+        del left[at : at + 2]
+    return left
+
+
 def expect(what, one, several):
     if one != several:
         raise Failure(f"{what}: several ranks differ from one")
@@ -82,7 +91,7 @@ def compare(one, several, prompts):
 
 def main(checkpoint, shape, *options):
     ranks, nodes = (int(part) for part in (shape.split("x") + shape.split("x"))[:2])
-    one = compiled(checkpoint, *LIMITS, *options)
+    one = compiled(checkpoint, *LIMITS, *of_one_rank(options))
     layout = ()
     if not {"--layout", "--placement", "overlap-communication"} & set(options):
         layout = ("--layout", overlapping(ranks, one.manifest["model"]["experts"]))

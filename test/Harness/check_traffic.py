@@ -41,8 +41,16 @@ class Program:
     """A bundle of several ranks."""
 
     def __init__(self, checkpoint, ranks, nodes, options):
-        self.checkpoint, self.ranks_of_node, self.topology = checkpoint, ranks // nodes, topology(ranks, nodes)
+        self.checkpoint, self.topology = checkpoint, topology(ranks, nodes)
         self.bundle = compiled(checkpoint, "--topology", self.topology, *LIMITS, *options)
+        of_node, self.stages = ranks // nodes, len(self.bundle.manifest.get("stages", [])) or 1
+        of_stage = ranks // self.stages
+        self.ranks_of_node = min(of_node, of_stage)
+        # A row goes from a rank to that with the same place in the next stage: within a node, or to another one.
+        ends = range(of_stage, ranks, of_stage)
+        self.hops = [0, 0]
+        for first in ends:
+            self.hops[first // of_node != (first - of_stage) // of_node] += 1
         rows = [site["row_bytes"] for site in self.bundle.manifest["collectives"]]
         self.message, self.row = max(rows), min(rows)
         self.tiers = [name for name, has in (("node", ranks > nodes), ("network", nodes > 1)) if has]
@@ -54,6 +62,8 @@ class Program:
     def check(self, stats, counters, placement, *options):
         """The three counts of a run that went by the file `placement`; the bytes of both tiers."""
         counted = traffic.count(read(stats), read(placement), self.ranks_of_node, self.message, self.row)
+        forwarded = [hops * counters["tokens"] for hops in self.hops]
+        counted = [[size + rows * self.row, sent + rows] for (size, sent), rows in zip(counted, forwarded)]
         here = dict(zip(("node", "network"), counted))
         expect("tiers", sorted(counters["tiers"]), sorted(self.tiers))
         for name in self.tiers:
@@ -65,7 +75,7 @@ class Program:
                [(name, *here[name]) for name in self.tiers])
         total = sum(site["payload_bytes"] for site in counters["sites"])
         expect("payload of all sites", total, sum(bytes_of for bytes_of, _ in counted))
-        expect("tokens of ranks", sum(rank["tokens"] for rank in counters["ranks"]), counters["tokens"])
+        expect("tokens of ranks", sum(rank["tokens"] for rank in counters["ranks"]), self.stages * counters["tokens"])
         return total
 
 

@@ -54,6 +54,81 @@ rt.program @program entries {serve = @step} arena 8192 scratch 512
 
 // -----
 
+// Stages forward rows in functions that an entry calls, for each half of a step. No diagnostic.
+rt.collective @site0 site 0 op receive axis pp members 2 row_bytes 256
+rt.collective @site1 site 1 op send axis pp members 2 row_bytes 256 to 0
+func.func private @receive0() {
+  %x = rt.arena 0
+  rt.collective_start @site0 rows %x
+  rt.collective_wait @site0
+  return
+}
+func.func private @send1() {
+  %x = rt.arena 0
+  rt.collective_start @site1 rows %x
+  rt.collective_wait @site1
+  return
+}
+func.func @step() {
+  func.call @receive0() : () -> ()
+  rt.second_half {
+    func.call @receive0() : () -> ()
+  }
+  func.call @send1() : () -> ()
+  rt.second_half {
+    func.call @send1() : () -> ()
+  }
+  return
+}
+rt.program @program entries {serve = @step} arena 8192 second 4096 scratch 512
+
+// -----
+
+// A stage has some layers, and others have more of them.
+rt.collective @site0 site 0 op receive axis pp members 2 row_bytes 256
+func.func private @receive0() {
+  %x = rt.arena 0
+  // expected-error @below {{runtime form: 'rt.collective_start' of @site0 is not in a function that entries of rt.program call, and stages forward rows once a step; take it out of what layers do}}
+  rt.collective_start @site0 rows %x
+  rt.collective_wait @site0
+  return
+}
+func.func @step() {
+  %one = arith.constant 1 : index
+  %from, %end = rt.stage_layers 0 to 4
+  scf.for %l = %from to %end step %one {
+    func.call @receive0() : () -> ()
+  }
+  return
+}
+rt.program @program entries {serve = @step} arena 8192 scratch 512
+
+// -----
+
+rt.collective @site0 site 0 op receive axis pp members 2 row_bytes 128
+// expected-error @below {{runtime form: @site1 sends rows of 256 bytes to site 0, which does not receive such rows; send to the site where the next stage takes them}}
+rt.collective @site1 site 1 op send axis pp members 2 row_bytes 256 to 0
+func.func private @receive0() {
+  %x = rt.arena 0
+  rt.collective_start @site0 rows %x
+  rt.collective_wait @site0
+  return
+}
+func.func private @send1() {
+  %x = rt.arena 0
+  rt.collective_start @site1 rows %x
+  rt.collective_wait @site1
+  return
+}
+func.func @step() {
+  func.call @receive0() : () -> ()
+  func.call @send1() : () -> ()
+  return
+}
+rt.program @program entries {serve = @step} arena 8192 scratch 512
+
+// -----
+
 rt.collective @site0 site 0 op all_to_all_rows axis ep members 2 row_bytes 256
 // expected-error @below {{runtime form: site 2 is entry 1 of the table; list sites by number from 0 without gaps}}
 rt.collective @site2 site 2 op all_to_all_rows axis ep members 2 row_bytes 256

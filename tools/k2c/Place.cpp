@@ -49,10 +49,18 @@ ExpertDivision readManifest(const JsonFields &root) {
   division.model.layers = model.integers("moe_layers", 0, 65535, 65536);
   division.model.ranks = topology.integer("ranks", 1, maxCompiledRanks);
   division.nodes = topology.integer("nodes", 1, division.model.ranks);
-  if (division.model.ranks == 1)
-    topology.fail("ranks", "is 1: the program of one rank has all experts there");
   if (division.model.ranks % division.nodes != 0)
     topology.fail("nodes", "must divide the " + std::to_string(division.model.ranks) + " ranks");
+  if (root.has("stages")) {
+    const auto stages = static_cast<int64_t>(root.objects("stages", maxCompiledRanks).size());
+    if (stages < 2 || division.model.ranks % stages != 0)
+      root.fail("stages", "must be two or more and divide the " + std::to_string(division.model.ranks) + " ranks");
+    division.model.ranks /= stages;
+    division.nodes = std::max<int64_t>(division.nodes / stages, 1);
+  }
+  if (division.model.ranks == 1)
+    topology.fail("ranks", root.has("stages") ? "are one a stage: each has all experts of its layers"
+                                              : "is 1: the program of one rank has all experts there");
   if (const JsonFields numerics = root.object("numerics"); numerics.has("expert_nodes"))
     numerics.fail("expert_nodes", "says that tokens are bound to nodes, on which experts have to stay",
                   "compile it without --route-limit and --locality-penalty");
@@ -98,7 +106,12 @@ Expected<Placed> ofLayout(const PlaceFlags &flags, const RouteStatistics &statis
   Expected<ParallelLayout> layout = parseLayout(flags.layout, PlanPhase::Serve);
   if (!layout)
     return layout.takeError();
-  const int64_t ranks = topology->ranks(), redundant = flags.redundant.value_or(layout->redundantExperts);
+  if (layout->pp < 1 || topology->ranks() % layout->pp != 0)
+    return Error{"--layout",
+                 "pp is " + std::to_string(layout->pp) + ", and the topology has " + std::to_string(topology->ranks()) +
+                     " ranks: stages have as many each",
+                 "use the layout of the program"};
+  const int64_t ranks = topology->ranks() / layout->pp, redundant = flags.redundant.value_or(layout->redundantExperts);
   if (layout->ep != ranks || statistics.ranks != ranks)
     return Error{"--layout",
                  "ep is " + std::to_string(layout->ep) + ", the statistics are of " + std::to_string(statistics.ranks) +
@@ -117,7 +130,7 @@ Expected<Placed> ofLayout(const PlaceFlags &flags, const RouteStatistics &statis
   Placed placed;
   placed.division.model = {statistics.model, layersOf(statistics), statistics.experts, ranks,
                            (filled + ranks - 1) / ranks};
-  placed.division.nodes = topology->nodes();
+  placed.division.nodes = nodesOfStage(*layout, topology->nodes());
   placed.division.isTwoHop = placed.division.nodes > 1 && placed.division.nodes < ranks;
   placed.before = defaultPlacement(placed.division.model, /*routeLimit=*/0, placed.division.nodes);
   return placed;

@@ -54,7 +54,7 @@ TEST(CompileLayout, SlotsOfRanks) {
 
 TEST(CompileLayout, OtherWaysAreRefusedWithTheNearestThatCompiles) {
   const ModelSpec spec = modelOf(13);
-  for (const char *key : {"tp", "etp", "cp", "pp", "replicas"})
+  for (const char *key : {"tp", "etp", "cp", "replicas"})
     EXPECT_EQ(said(spec, "cpu2x1", std::string("ep=2,dp=2,") + key + "=2"), std::string("--layout: ") + key +
                                                                                 " is 2, in this build programs have " +
                                                                                 key + "=1; use ep=2,dp=2,redundant=1");
@@ -91,8 +91,48 @@ TEST(CompileLayout, WhatIsNoServingLayoutIsRefused) {
   EXPECT_EQ(said(spec, "cpu2x1", "ep"), "--layout: 'ep' is not KEY=VALUE; use ep=2,dp=2");
 }
 
-TEST(CompileLayout, ModelsWithoutExpertsHaveOneRank) {
-  for (const char *text : {"", "dp=2", "dp=1"})
-    EXPECT_TRUE(has(said(tinyLlama(), "cpu2x1", text),
-                    "no experts to divide: in this build its programs have 1 rank; use --topology host or cpu1"));
+TEST(CompileLayout, ModelsWithoutExpertsHaveAStageOnEachRank) {
+  EXPECT_EQ(said(tinyLlama(), "cpu2x1", ""), "pp=2");
+  for (const char *text : {"dp=2", "dp=1"})
+    EXPECT_EQ(said(tinyLlama(), "cpu2x1", text), "--layout: ep is 1, topology 'cpu2x1' has 2 ranks, and in this build "
+                                                 "programs are of all of them; use pp=2");
+  EXPECT_TRUE(has(said(tinyLlama(), "cpu4x2", ""),
+                  " 2 layers and no experts to divide: in this build its programs have a layer on each rank; use a "
+                  "topology with fewer ranks, host or cpu1"));
+}
+
+TEST(CompileLayout, StagesDivideRanksAndLayers) {
+  const ModelSpec spec = modelOf(13);
+  EXPECT_EQ(said(spec, "cpu4x2", "ep=4,pp=2"), "ep=4,pp=2,dp=4");
+  EXPECT_EQ(said(spec, "cpu2x1", "pp=2"), "pp=2") << "a rank a stage has all experts of its layers";
+  EXPECT_EQ(said(spec, "cpu4x2", "ep=2,dp=2,pp=2"),
+            "--layout: ep is 2, topology 'cpu4x2' has 4 ranks a stage, and in this build programs are of all of them; "
+            "use ep=4,pp=2,dp=4,redundant=3");
+  EXPECT_EQ(said(spec, "cpu4x2", "ep=2,pp=3"),
+            "--layout: pp is 3, and topology 'cpu4x2' has 8 ranks on 4 nodes: stages have as many ranks each, which "
+            "fill nodes or divide one; use ep=8,dp=8,redundant=3");
+  EXPECT_EQ(said(spec, "cpu4x2", "pp=32"), "--layout: pp is 32, and model 'olmoe-1b-7b' has 16 layers: every stage "
+                                           "has one; use ep=8,dp=8,redundant=3");
+}
+
+TEST(CompileLayout, RanksOfAStageDivideExperts) {
+  ModelSpec spec = modelOf(13);
+  spec.moe.reset();
+  EXPECT_EQ(said(spec, "cpu4x2", "ep=4,pp=2"),
+            "--layout: a stage has 4 ranks, and model 'olmoe-1b-7b' no experts to divide among them; use pp=8");
+}
+
+TEST(CompileLayout, FewestStagesComeFirst) {
+  const Topology topology = *loadTopology("cpu4x2");
+  EXPECT_EQ(nextStages(modelOf(13), topology, 1), 2);
+  EXPECT_EQ(nextStages(modelOf(13), topology, 2), 4) << "three stages do not divide eight ranks";
+  EXPECT_EQ(nextStages(modelOf(13), topology, 8), std::nullopt) << "as many as ranks";
+}
+
+TEST(CompileLayout, NodesOfAStage) {
+  ParallelLayout layout;
+  layout.pp = 2;
+  EXPECT_EQ(nodesOfStage(layout, 4), 2);
+  layout.pp = 8;
+  EXPECT_EQ(nodesOfStage(layout, 4), 1) << "two stages on a node";
 }

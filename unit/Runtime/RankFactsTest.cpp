@@ -102,10 +102,60 @@ TEST(RankFacts, PlacementsThatDoNotFitAreRefused) {
 
 TEST(RankFacts, CollectivesThatAreNotKnownAreRefused) {
   EXPECT_EQ(manifestWith("/collectives/1/op", "broadcast"),
-            "manifest.json: collectives[1].op: is \"broadcast\", this runtime knows all_to_all_rows" + again);
+            "manifest.json: collectives[1].op: is \"broadcast\", this runtime knows all_to_all_rows, send and receive" +
+                again);
   EXPECT_EQ(manifestWith("/collectives/1/group", "tp"),
-            "manifest.json: collectives[1].group: is \"tp\", this runtime knows ep, node and rail" + again);
+            "manifest.json: collectives[1].group: is \"tp\", of all_to_all_rows this runtime knows ep, node and rail" +
+                again);
+  FakeBundle fake("fake_ranks2");
+  fake.manifest["collectives"][1]["op"] = "send";
+  fake.write();
+  EXPECT_EQ(opening(fake), "manifest.json: collectives[1].group: is \"ep\", of send this runtime knows pp" + again);
   EXPECT_EQ(manifestWith("/collectives/1/site", 2), "manifest.json: collectives[1].site: is 2, must be 1" + again);
+}
+
+/// Of two ranks and two layers, with these stages.
+std::string stagesWith(const std::vector<json> &stages, const char *layout = "pp=2") {
+  FakeBundle fake("fake_ranks2");
+  fake.manifest["layout"] = layout;
+  fake.manifest["stages"] = stages;
+  fake.manifest["collectives"] = json::array();
+  for (const int rank : {0, 1}) {
+    fake.manifest["ranks"][rank]["stage"] = rank;
+    fake.manifest["ranks"][rank]["layers"] = {rank, rank + 1};
+    fake.manifest["ranks"][rank]["slots"] = fake.manifest["model"]["experts"];
+  }
+  fake.write();
+  return opening(fake);
+}
+
+/// With these layers of each of two planes.
+json stageOf(const json &layers, const std::vector<json> &planes) { return {{"layers", layers}, {"cache", planes}}; }
+json planeOf(int64_t first, int64_t end) { return {{"first", first}, {"end", end}}; }
+
+TEST(RankFacts, StagesHaveLayersOneAfterAnother) {
+  const json first = stageOf({0, 1}, {planeOf(0, 1), planeOf(0, 1)}),
+             last = stageOf({1, 2}, {planeOf(1, 2), planeOf(1, 2)});
+  EXPECT_EQ(stagesWith({first, last}, "ep=2,dp=2"),
+            "manifest.json: layout: has ep=2, this runtime runs ep=1 on 2 ranks" + again);
+  EXPECT_EQ(stagesWith({stageOf({0, 2}, {planeOf(0, 2), planeOf(0, 2)})}),
+            "manifest.json: stages: are 1 up to layer 2, must be two or more with all 2 layers, which divide the 2 "
+            "ranks and fill nodes, or divide these" +
+                again);
+  EXPECT_EQ(stagesWith({first, stageOf({0, 2}, {planeOf(1, 2), planeOf(1, 2)})}),
+            "manifest.json: stages[1].layers: must be [1, end] with an end of at most 2" + again);
+  EXPECT_EQ(stagesWith({first, stageOf({1, 2}, {})}),
+            "manifest.json: stages: have 0 planes of the cache, \"cache\" 2" + again);
+  EXPECT_EQ(stagesWith({first, stageOf({1, 2}, {planeOf(0, 2), planeOf(0, 2)})}),
+            "manifest.json: stages: have layers 0 to 2 of a plane of 2 in stage 1, the stages before end with 1" +
+                again);
+}
+
+TEST(RankFacts, SlotsOfAnEndAreOfAStage) {
+  FakeBundle fake;
+  fake.manifest["shares"] = {{{"slots", 1}, {"stage", "middle"}}};
+  fake.write();
+  EXPECT_EQ(opening(fake), "manifest.json: shares[0].stage: is \"middle\", must be first or last" + again);
 }
 
 TEST(RankFacts, HalvesHoldTheLargestStep) {
@@ -126,7 +176,7 @@ TEST(RankFacts, EachRankIsListed) {
   fake.write();
   EXPECT_EQ(opening(fake), "manifest.json: ranks: has 1 entries, topology.ranks is 2" + again);
   EXPECT_EQ(manifestWith("/ranks/1/layers", {0, 1}),
-            "manifest.json: ranks[1].layers: must be [0, 2]: every rank has all layers" + again);
+            "manifest.json: ranks[1].layers: must be [0, 2], as of all ranks of stage 0" + again);
   EXPECT_EQ(manifestWith("/ranks/1/slots", 7), "manifest.json: ranks[1].slots: is 7, must be 8" + again);
 }
 

@@ -337,7 +337,7 @@ TEST(RanksRun, InfoHasEveryRank) {
 
 // A program that waits for what it has not started is told so, by each worker's barrier.
 TEST(Collectives, AWaitNeedsAStart) {
-  const k2rt_ir_collective site = {K2RT_ALL_TO_ALL_ROWS, K2RT_AXIS_EP, 8, 4, 2};
+  const k2rt_ir_collective site = {K2RT_ALL_TO_ALL_ROWS, K2RT_AXIS_EP, 8, 4, 2, 0};
   k2rt_ir_program program = {};
   program.n_collectives = 1;
   program.collectives = const_cast<k2rt_ir_collective *>(&site);
@@ -351,14 +351,14 @@ TEST(Collectives, WhatArrivesIsAStepOfSoManyRows) {
   std::vector<std::unique_ptr<Transport>> transports = localTransports(1);
   const auto maker = [&]() -> Expected<std::unique_ptr<Transport>> { return std::move(transports[0]); };
   const std::unique_ptr<Exchange> exchange = std::move(*test::openExchange(maker, Grid()));
-  const k2rt_ir_collective site = {K2RT_ALL_TO_ALL_ROWS, K2RT_AXIS_EP, 8, 4, 2};
+  const k2rt_ir_collective site = {K2RT_ALL_TO_ALL_ROWS, K2RT_AXIS_EP, 8, 4, 2, 0};
   k2rt_ir_program program = {};
   program.n_collectives = 1;
   program.collectives = const_cast<k2rt_ir_collective *>(&site);
   Collectives collectives(program, exchange.get());
   int64_t source[] = {5, 6, 7}, outgoing[] = {2, 1}, result[4] = {}, incoming[2] = {};
   void *const buffers[] = {source, outgoing, result, incoming};
-  collectives.start(Half::first, 0, 3, 0, buffers);
+  collectives.start(Half::first, 0, 3, 0, /*rows=*/3, buffers);
   EXPECT_TRUE(collectives.wait(Half::first, 0));
   EXPECT_EQ(collectives.arrived(Half::first)->token_rows, 2);
   EXPECT_EQ(incoming[0], 2);

@@ -56,6 +56,18 @@ std::string lettersOf(const Weights &weights) {
   return letters;
 }
 
+/// Of two slots, the first of layer 0 and the second of no layer, whether each has an address.
+std::string addressesOf(const StagePart &part, SlotStage stage) {
+  FakeBundle fake;
+  fake.index["slots"][0]["layer"] = 0;
+  fake.index["slots"].push_back(fake.index["slots"][0]);
+  fake.index["slots"][1]["slot"] = 1;
+  fake.index["slots"][1]["layer"] = nullptr;
+  const Expected<Weights> weights = Weights::map(fake.folder, "weights/index.json", fake.index.dump(), 2,
+                                                 {{1, {}, SlotStage::all}, {1, {}, stage}}, {}, part);
+  return std::string(weights->slots()[0] ? "layer " : "- ") + (weights->slots()[1] ? "end" : "-");
+}
+
 /// Bytes of `file` that this process has mapped.
 int64_t mappedBytes(const std::string &file) {
   std::ifstream maps("/proc/self/maps");
@@ -69,6 +81,13 @@ int64_t mappedBytes(const std::string &file) {
 }
 
 } // namespace
+
+TEST(Weights, AStageHasThoseOfItsLayersAndEnds) {
+  EXPECT_EQ(addressesOf({0, 1, true, false}, SlotStage::first), "layer end");
+  EXPECT_EQ(addressesOf({1, 2, false, true}, SlotStage::first), "- -");
+  EXPECT_EQ(addressesOf({1, 2, false, true}, SlotStage::last), "- end");
+  EXPECT_EQ(addressesOf({1, 2, false, true}, SlotStage::all), "- end");
+}
 
 TEST(Weights, ATableOfExpertsIsInAnyOrder) {
   for (const auto &[pages, letters] : {std::pair<std::vector<int>, std::string>{{0, 1, 2, 3}, "abcd"},

@@ -27,14 +27,19 @@ inline int64_t slotBytes(int64_t payload, int64_t experts) {
   return (payload / ranges + blobAlignment - 1) / blobAlignment * blobAlignment * ranges;
 }
 
+/// Which stages of ranks read a slot that is of no layer.
+enum class SlotStage : uint8_t { All, First, Last };
+
 /// `slots` weight slots, one after another, that are read alike.
 struct SlotShares {
   int64_t slots = 0;
   k2rt_share share = {};
+  SlotStage stage = SlotStage::All;
 };
 
 /// Appends `slots` slots, to the last entry where it is read alike.
-void appendShare(std::vector<SlotShares> &shares, int64_t slots, const k2rt_share &share);
+void appendShare(std::vector<SlotShares> &shares, int64_t slots, const k2rt_share &share,
+                 SlotStage stage = SlotStage::All);
 
 } // namespace k2c
 

@@ -1,8 +1,8 @@
 //===- CompileLayout.h - Layouts that k2c compile accepts ---------------------===//
 //
-// A program of one rank, or of several that each have sequences of their own (dp) and a part of the experts (ep): both
-// are as many as the topology has ranks. What else a plan may divide is planned, and not compiled in this build. The
-// one list, for k2c compile and for the notes of plans (whyNotCompiled).
+// A program of one rank, or of several: stages (pp), each with a part of the layers, whose ranks have sequences of
+// their own (dp) and a part of the experts (ep). Both are as many as a stage has ranks. What else a plan may divide is
+// planned, and not compiled in this build. The one list, for k2c compile and for the notes of plans (whyNotCompiled).
 //
 //===----------------------------------------------------------------------===//
 #ifndef K2C_PLANNER_COMPILELAYOUT_H
@@ -12,12 +12,17 @@
 #include "k2c/Cluster/Topology.h"
 #include "k2c/Model/ModelSpec.h"
 #include "k2c/Planner/ClusterPlan.h"
+#include <optional>
+#include <vector>
 
 namespace k2c {
 
-/// The layout of a compile that names none: one rank; on several ranks one replica over all of them, with redundant
-/// slots that fill the last rank.
-ParallelLayout compileLayout(const ModelSpec &spec, const Topology &topology);
+/// The layout of a compile that names none: one rank; on several ranks one replica over all of them, in `stages`
+/// stages, with redundant slots that fill the last rank. A model without experts has a stage on each.
+ParallelLayout compileLayout(const ModelSpec &spec, const Topology &topology, int64_t stages = 1);
+
+/// More stages than `stages`, the fewest into which the ranks of `topology` and the layers of `spec` can be divided.
+std::optional<int64_t> nextStages(const ModelSpec &spec, const Topology &topology, int64_t stages);
 
 /// What `--layout text` asks of a compile; "" is compileLayout. Errors: those of parseLayout, which take any key of a
 /// serving layout, and of checkCompiles; each names the nearest layout that compiles.
@@ -26,6 +31,12 @@ Expected<ParallelLayout> parseCompileLayout(const std::string &text, const Model
 /// Whether this build compiles `spec` for all ranks of `topology` under `layout`; the error has both numbers and the
 /// nearest layout that compiles.
 Status checkCompiles(const ModelSpec &spec, const Topology &topology, const ParallelLayout &layout);
+
+/// The first layer of each stage of `layout`, and the end of the last: {0, layers} of one.
+std::vector<int64_t> stageBounds(const ModelSpec &spec, const ParallelLayout &layout);
+
+/// On how many of a topology's `nodes` nodes the ranks of a stage are.
+int64_t nodesOfStage(const ParallelLayout &layout, int64_t nodes);
 
 /// Slots of a rank for the routed experts of a layer; 0: the model has none.
 int64_t expertSlots(const ModelSpec &spec, const ParallelLayout &layout);

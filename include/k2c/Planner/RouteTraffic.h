@@ -23,12 +23,13 @@ struct ExpertDivision {
   int64_t nodes = 1;
   bool isTwoHop = false;
   int64_t messageBytes = 0;         ///< of a row to experts, with its choices
-  int64_t rowBytes = 0;             ///< of a row that comes back
+  int64_t rowBytes = 0;             ///< of a row that comes back, or goes to the next stage
+  std::array<int64_t, 2> hops{};    ///< of a token from stage to stage, within a node and between nodes
   std::array<std::string, 2> tiers; ///< within a node, between nodes
 
   int64_t slots() const { return model.ranks * model.slotsOfRank.value_or(0); }
-  /// Whether some pair of ranks is of a tier.
-  bool hasTier(size_t tier) const { return tier == 0 ? model.ranks > nodes : nodes > 1; }
+  /// Whether some pair of ranks that exchange rows is of a tier.
+  bool hasTier(size_t tier) const { return (tier == 0 ? model.ranks > nodes : nodes > 1) || hops[tier] > 0; }
 };
 
 /// Of the program that compiles for `layout`, which is one that compiles, in type `compute`.

@@ -57,9 +57,11 @@ struct ProgramFacts {
   std::vector<CachePlane> cache;  ///< in the order of plane ids
   std::vector<SlotShares> shares; ///< how launches read each weight slot
   std::vector<PackagedKernel> kernels;
-  std::vector<CollectiveFact> collectives;                          ///< by site
-  int64_t weights = 0, arena = 0, scratchPerWorker = 0, logits = 0; ///< bytes, of the certificate
-  int64_t expandedFrom = -1;                                        ///< see MlaForms.h
+  std::vector<CollectiveFact> collectives;                                          ///< by site
+  int64_t weights = 0, cacheBytes = 0, arena = 0, scratchPerWorker = 0, logits = 0; ///< bytes, of the certificate
+  std::vector<int64_t> stages;                                                      ///< as #dist.plan has them
+  std::vector<int64_t> stageWeights; ///< bytes that a rank of each stage maps, where there are several
+  int64_t expandedFrom = -1;         ///< see MlaForms.h
 };
 
 /// What it says of the bundle around the program.

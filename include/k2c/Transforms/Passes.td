@@ -61,7 +61,9 @@ def AttachPlan : Pass<"attach-plan", "::mlir::ModuleOp"> {
     Option<"localityPenalty", "locality-penalty", "double", "0.0",
            "by how much choices of experts fall that a token's home node has not">,
     Option<"halvesFrom", "halves-from", "int64_t", "0",
-           "token rows of a rank from which on a step goes in halves; 0: none">
+           "token rows of a rank from which on a step goes in halves; 0: none">,
+    ListOption<"stages", "stages", "int64_t",
+               "the first layer of each stage of ranks, and the end of the last; none: every rank has all layers">
   ];
   let dependentDialects = ["::k2c::dist::DistDialect", "::k2c::kern::KernDialect"];
 }
@@ -106,6 +108,27 @@ def ShardExperts : Pass<"shard-experts", "::mlir::ModuleOp"> {
     ```
   }];
   let dependentDialects = ["::k2c::nn::NnDialect", "::k2c::moe::MoeDialect"];
+}
+
+def PartitionStages : Pass<"partition-stages", "::mlir::ModuleOp"> {
+  let summary = "Divide layers over stages of ranks";
+  let description = [{
+    Where the plan has stages, a list of layers is that of the rank's stage. Rows enter at the first one, and go from
+    each to the next: behind the embedding a rank receives, and behind its layers it sends. All stages run the same
+    program, and what some have no part in has no rows there: nothing enters at later stages, and the step of earlier
+    ones has no output rows.
+
+    ```mlir
+    %x = nn.embed @embed, %b : !x                                                        // before
+    %y = nn.layers %x, %b [@dense_layer[0 to 1], @moe_layer[1 to 61]] : !x
+
+    %e = nn.embed @embed, %b : tensor<?x64xf32, #entering>                                // after
+    %x = dist.receive %e site 0 : tensor<?x64xf32, #entering> -> tensor<?x64xf32, #tok>
+    %y = nn.layers %x, %b [@dense_layer[0 to 1], @moe_layer[1 to 61]] of_stage : tensor<?x64xf32, #tok>
+    dist.send %y site 1 to 0 : tensor<?x64xf32, #tok>
+    ```
+  }];
+  let dependentDialects = ["::k2c::dist::DistDialect"];
 }
 
 def BoundDispersion : Pass<"bound-dispersion", "::mlir::ModuleOp"> {

@@ -32,6 +32,18 @@ bool isLeftOut(mlir::ModuleOp module, OptionalPass pass);
 /// Whether steps may go in two halves: the plan says from how many rows on, and leaves overlap-communication in.
 bool hasHalves(mlir::ModuleOp module);
 
+/// The ranks of one stage, which divide the experts of its layers.
+struct StageRanks {
+  int64_t ranks = 1; ///< of a stage
+  int64_t nodes = 1; ///< that they are on, equally many on each
+};
+
+/// Of the stages of the module's plan on its topology: all ranks, where there is no plan or it has one stage.
+StageRanks stageRanksOf(mlir::ModuleOp module);
+
+/// The first layer of each stage, and the end of the last; empty where every rank has all layers.
+llvm::ArrayRef<int64_t> stagesOf(mlir::ModuleOp module);
+
 /// The first pass that the plan leaves out and that does not exist.
 std::optional<llvm::StringRef> unknownPass(dist::PlanAttr plan);
 

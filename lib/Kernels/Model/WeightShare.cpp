@@ -19,12 +19,12 @@ k2rt_share weightShare(const KernelDesc &desc, const Operand &weight, WeightLayo
   return {0, w.count * panels, panelBytes};
 }
 
-void appendShare(std::vector<SlotShares> &shares, int64_t slots, const k2rt_share &share) {
+void appendShare(std::vector<SlotShares> &shares, int64_t slots, const k2rt_share &share, SlotStage stage) {
   auto same = [&](const k2rt_share &other) {
     return other.experts == share.experts && other.items == share.items && other.item_bytes == share.item_bytes;
   };
-  if (shares.empty() || !same(shares.back().share))
-    shares.push_back({0, share});
+  if (shares.empty() || !same(shares.back().share) || shares.back().stage != stage)
+    shares.push_back({0, share, stage});
   shares.back().slots += slots;
 }
 

@@ -1,8 +1,14 @@
 //===- CompileLayout.cpp - Layouts that k2c compile accepts -------------------===//
+//
+// A refused layout is answered with the nearest one that compiles: as many stages where these divide ranks and layers,
+// as many redundant slots as fill them, and the default's expert and data-parallel ranks.
+//
+//===----------------------------------------------------------------------===//
 
 #include "k2c/Planner/CompileLayout.h"
 
 #include "base/Utf8.h"
+#include "k2c/Planner/Count.h"
 #include "k2c/Planner/Evaluate.h"
 #include <algorithm>
 
@@ -14,13 +20,36 @@ static int64_t routedExperts(const ModelSpec &spec) { return spec.moe ? spec.moe
 /// Slots beyond the experts so that every rank has as many.
 static int64_t fillingSlots(int64_t experts, int64_t ranks) { return (ranks - experts % ranks) % ranks; }
 
-ParallelLayout k2c::compileLayout(const ModelSpec &spec, const Topology &topology) {
+/// Ranks of a stage fill nodes, or several stages fill one, as groups of a node have equally many.
+static bool fillNodes(const Topology &topology, int64_t stages) {
+  const int64_t ofStage = topology.ranks() / stages, ofNode = topology.ranks() / topology.nodes();
+  return ofStage % ofNode == 0 || ofNode % ofStage == 0;
+}
+
+ParallelLayout k2c::compileLayout(const ModelSpec &spec, const Topology &topology, int64_t stages) {
   ParallelLayout layout;
-  if (!spec.moe)
-    return layout;
-  layout.ep = layout.dp = topology.ranks();
-  layout.redundantExperts = fillingSlots(spec.moe->experts, layout.ep);
+  layout.pp = spec.moe ? stages : topology.ranks();
+  layout.ep = layout.dp = topology.ranks() / layout.pp;
+  layout.redundantExperts = fillingSlots(routedExperts(spec), layout.ep);
   return layout;
+}
+
+std::optional<int64_t> k2c::nextStages(const ModelSpec &spec, const Topology &topology, int64_t stages) {
+  for (int64_t more = stages + 1; more <= std::min(topology.ranks(), spec.layerCount()); ++more)
+    if (topology.ranks() % more == 0 && fillNodes(topology, more))
+      return more;
+  return std::nullopt;
+}
+
+std::vector<int64_t> k2c::stageBounds(const ModelSpec &spec, const ParallelLayout &layout) {
+  std::vector<int64_t> bounds{0};
+  for (const int64_t layers : stageLayers(spec.layerCount(), layout.pp, StagePartition::Balanced))
+    bounds.push_back(bounds.back() + layers);
+  return bounds;
+}
+
+int64_t k2c::nodesOfStage(const ParallelLayout &layout, int64_t nodes) {
+  return std::max<int64_t>(nodes / (layout.pp * layout.replicas), 1);
 }
 
 int64_t k2c::expertSlots(const ModelSpec &spec, const ParallelLayout &layout) {
@@ -44,7 +73,9 @@ namespace {
 
 /// `layout`, where its redundant slots are ones that compile, else those nearest to them; all else is the default's.
 ParallelLayout nearestCompiled(const ModelSpec &spec, const Topology &topology, const ParallelLayout &layout) {
-  ParallelLayout nearest = compileLayout(spec, topology);
+  const bool areStages = layout.pp >= 1 && layout.pp <= spec.layerCount() && topology.ranks() % layout.pp == 0 &&
+                         fillNodes(topology, layout.pp);
+  ParallelLayout nearest = compileLayout(spec, topology, areStages ? layout.pp : 1);
   const int64_t experts = routedExperts(spec), most = (nearest.ep - 1) * experts;
   if (layout.redundantExperts > 0 && nearest.ep > 1) {
     const int64_t slots = experts + std::min(layout.redundantExperts, most);
@@ -56,7 +87,7 @@ ParallelLayout nearestCompiled(const ModelSpec &spec, const Topology &topology, 
 /// Keys of which this build compiles one value.
 Status checkKeys(const ParallelLayout &layout, const std::string &remedy) {
   for (auto [key, value] : {std::pair{"tp", layout.tp}, std::pair{"etp", layout.etp}, std::pair{"cp", layout.cp},
-                            std::pair{"pp", layout.pp}, std::pair{"replicas", layout.replicas}})
+                            std::pair{"replicas", layout.replicas}})
     if (value != 1)
       return Error{"--layout",
                    std::string(key) + " is " + std::to_string(value) + ", in this build programs have " + key + "=1",
@@ -83,6 +114,25 @@ Status checkRedundant(const ModelSpec &spec, const ParallelLayout &layout, const
   return Status::success();
 }
 
+/// Every stage has layers, and as many ranks.
+Status checkStages(const ModelSpec &spec, const Topology &topology, const ParallelLayout &layout,
+                   const std::string &remedy) {
+  const int64_t ranks = topology.ranks();
+  const std::string stages = "pp is " + std::to_string(layout.pp);
+  if (layout.pp < 1 || layout.pp > spec.layerCount())
+    return Error{"--layout",
+                 stages + ", and model '" + shortened(spec.name) + "' has " + std::to_string(spec.layerCount()) +
+                     " layers: every stage has one",
+                 remedy};
+  if (ranks % layout.pp != 0 || !fillNodes(topology, layout.pp))
+    return Error{"--layout",
+                 stages + ", and topology '" + shortened(topology.name) + "' has " + std::to_string(ranks) +
+                     " ranks on " + std::to_string(topology.nodes()) +
+                     " nodes: stages have as many ranks each, which fill nodes or divide one",
+                 remedy};
+  return Status::success();
+}
+
 } // namespace
 
 Status k2c::checkCompiles(const ModelSpec &spec, const Topology &topology, const ParallelLayout &layout) {
@@ -90,23 +140,32 @@ Status k2c::checkCompiles(const ModelSpec &spec, const Topology &topology, const
     return status;
   const int64_t ranks = topology.ranks();
   const std::string machines = "topology '" + shortened(topology.name) + "'";
-  if (ranks > 1 && !spec.moe)
+  if (ranks > spec.layerCount() && !spec.moe)
     return Error{machines,
-                 "has " + std::to_string(ranks) + " ranks, and model '" + shortened(spec.name) +
-                     "' no experts to divide: in this build its programs have 1 rank",
-                 "use --topology host or cpu1"};
+                 "has " + std::to_string(ranks) + " ranks, and model '" + shortened(spec.name) + "' " +
+                     std::to_string(spec.layerCount()) +
+                     " layers and no experts to divide: in this build its programs have a layer on each rank",
+                 "use a topology with fewer ranks, host or cpu1"};
   const std::string remedy = "use " + compiledText(nearestCompiled(spec, topology, layout));
   if (layout.prefill || layout.role != PoolRole::Both)
     return Error{"--layout", "separate devices for prompts and for tokens are not in this build", remedy};
   if (Status status = checkKeys(layout, remedy); !status)
     return status;
+  if (Status status = checkStages(spec, topology, layout, remedy); !status)
+    return status;
+  const int64_t ofStage = ranks / layout.pp;
   for (auto [key, value] : {std::pair{"ep", layout.ep}, std::pair{"dp", layout.dp}})
-    if (value != ranks)
+    if (value != ofStage)
       return Error{"--layout",
                    std::string(key) + " is " + std::to_string(value) + ", " + machines + " has " +
-                       std::to_string(ranks) + (ranks == 1 ? " rank" : " ranks") +
-                       ", and in this build programs are of all of them",
+                       std::to_string(ofStage) + (ofStage == 1 ? " rank" : " ranks") +
+                       (layout.pp > 1 ? " a stage" : "") + ", and in this build programs are of all of them",
                    remedy};
+  if (ofStage > 1 && !spec.moe)
+    return Error{"--layout",
+                 "a stage has " + std::to_string(ofStage) + " ranks, and model '" + shortened(spec.name) +
+                     "' no experts to divide among them",
+                 remedy};
   return checkRedundant(spec, layout, remedy);
 }
 

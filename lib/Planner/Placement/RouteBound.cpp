@@ -142,13 +142,12 @@ Expected<RouteBound> checkRouteBound(const ModelSpec &spec, const Topology &topo
   if (!spec.moe)
     return Error{flag, "model '" + shortened(spec.name) + "' has no experts, and experts are what is bound to nodes",
                  "leave it out"};
-  if (topology.nodes() == 1)
+  if (nodes.nodeCount() == 1)
     return Error{flag,
-                 "topology '" + shortened(topology.name) +
-                     "' has 1 node, and there are others to keep away from "
-                     "on 2 or more",
+                 "topology '" + shortened(topology.name) + "' has 1 node" + (topology.nodes() > 1 ? " a stage" : "") +
+                     ", and there are others to keep away from on 2 or more",
                  "leave it out, or use a topology of several nodes"};
-  if (asked.limit >= topology.nodes())
+  if (asked.limit >= nodes.nodeCount())
     asked.limit = 0;
   if (asked.limit > 0)
     if (Status status = checkLimit(spec, nodes, asked.limit); !status)

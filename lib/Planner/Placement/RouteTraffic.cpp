@@ -16,7 +16,10 @@ ExpertDivision k2c::expertDivision(const ModelSpec &spec, const Topology &topolo
   ExpertDivision division;
   division.model = {spec.name, spec.moeLayers(), spec.moe ? spec.moe->experts : 0, layout.ep,
                     expertSlots(spec, layout)};
-  division.nodes = topology.nodes();
+  division.nodes = nodesOfStage(layout, topology.nodes());
+  const int64_t ofNode = topology.ranks() / topology.nodes();
+  for (int64_t first = layout.ep; first < topology.ranks(); first += layout.ep)
+    ++division.hops[(first - layout.ep) / ofNode != first / ofNode];
   division.isTwoHop = division.nodes > 1 && division.nodes < layout.ep;
   division.rowBytes = spec.hidden * byteWidth(compute);
   division.messageBytes = k2rt_message_bytes(division.rowBytes, spec.moe ? spec.moe->topK : 0);
@@ -115,6 +118,12 @@ Expected<RouteTraffic> k2c::countTraffic(const RouteStatistics &statistics, cons
         tokens += double(choice.tokens);
       }
     }
+  }
+  const double layers = double(statistics.layers.size());
+  for (size_t tier = 0; tier < traffic.tiers.size(); ++tier) { // a token is counted in each layer
+    const auto rows = static_cast<int64_t>(layers > 0 ? tokens / layers : 0) * division.hops[tier];
+    traffic.tiers[tier].messages += rows;
+    traffic.tiers[tier].payloadBytes += Checked(rows) * division.rowBytes;
   }
   traffic.nodesMean = tokens > 0 ? traffic.nodesMean / tokens : 0;
   for (const SentRows &tier : traffic.tiers)

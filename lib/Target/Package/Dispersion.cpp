@@ -103,9 +103,21 @@ private:
 /// Bytes of a row at the first site that crosses nodes, by quota or back.
 int64_t rowBytes(const ProgramFacts &program, bool isQuota) {
   for (const CollectiveFact &site : program.collectives)
-    if (site.group != "node" && (site.quota > 0) == isQuota)
+    if (site.group != "node" && site.group != "pp" && (site.quota > 0) == isQuota)
       return site.rowBytes;
   return 0;
+}
+
+/// Bytes of a token that go from stage to stage, where these are on several nodes.
+int64_t bytesOfStages(const ProgramFacts &program, int64_t stages, int64_t nodes) {
+  const int64_t ofStage = program.ranks / stages, ofNode = program.ranks / nodes;
+  int64_t crossings = 0, bytes = 0;
+  for (int64_t first = ofStage; first < program.ranks; first += ofStage)
+    crossings += (first - ofStage) / ofNode != first / ofNode;
+  for (const CollectiveFact &site : program.collectives)
+    if (site.op == "send")
+      bytes += crossings * site.rowBytes;
+  return bytes;
 }
 
 } // namespace
@@ -114,23 +126,24 @@ json dispersionJson(const ModelSpec &spec, const ProgramFacts &program, const Bu
   auto said = [](const char *kind, int64_t most, int64_t bytes) {
     return json{{"kind", kind}, {"nodes_per_token", {{"max", most}}}, {"inter_node_bytes_per_token", {{"max", bytes}}}};
   };
-  if (!spec.moe || bundle.nodes == 1)
-    return said("none", 1, 0);
+  const int64_t stages = std::max<int64_t>(int64_t(program.stages.size()) - 1, 1), ranks = program.ranks / stages;
+  const int64_t nodes = std::max<int64_t>(bundle.nodes / stages, 1); // of a stage
+  int64_t bytes = bytesOfStages(program, stages, bundle.nodes);
+  if (!spec.moe || nodes == 1)
+    return said("none", 1, bytes);
   const bool isTwoHop = std::any_of(program.collectives.begin(), program.collectives.end(),
                                     [](const CollectiveFact &site) { return site.group == "rail"; });
   std::map<std::vector<int32_t>, std::pair<Spread, int64_t>> known; // bytes; layers are often alike
   Spread most;
-  int64_t bytes = 0;
   for (const auto &[layer, placed] : bundle.placement.layers) {
     auto [entry, isNew] = known.try_emplace(placed.decode);
     auto &[spread, ofLayer] = entry->second;
     if (isNew) {
-      const Placed experts(*spec.moe, placed.decode, program.ranks, bundle.nodes);
+      const Placed experts(*spec.moe, placed.decode, ranks, nodes);
       spread = experts.spread();
       if (program.bound.limit > 0) // an expert is on one node then
         spread.away = std::min(spread.away, program.bound.limit);
-      const int64_t receivers =
-          isTwoHop ? spread.away : std::min(spec.moe->topK, spread.away * (program.ranks / bundle.nodes));
+      const int64_t receivers = isTwoHop ? spread.away : std::min(spec.moe->topK, spread.away * (ranks / nodes));
       ofLayer = receivers * rowBytes(program, /*isQuota=*/true) +
                 experts.sums(receivers, isTwoHop) * rowBytes(program, /*isQuota=*/false);
     }
@@ -140,9 +153,9 @@ json dispersionJson(const ModelSpec &spec, const ProgramFacts &program, const Bu
   if (program.bound.isBound())
     return program.bound.limit > 0 ? said("route-limit", std::min(most.nodes, program.bound.limit), bytes)
                                    : said("penalty", most.nodes, bytes);
-  return said(most.nodes < most.choices                             ? "group-limited"
-              : most.nodes < std::min(spec.moe->topK, bundle.nodes) ? "placement"
-                                                                    : "none",
+  return said(most.nodes < most.choices                      ? "group-limited"
+              : most.nodes < std::min(spec.moe->topK, nodes) ? "placement"
+                                                             : "none",
               most.nodes, bytes);
 }
 

@@ -102,11 +102,8 @@ json kernelsJson(const std::vector<PackagedKernel> &kernels) {
 }
 
 json memoryJson(const Plan &plan, const ProgramFacts &program, const BundleFacts &bundle) {
-  int64_t cache = 0;
-  for (const CachePlane &plane : program.cache)
-    cache += plane.bytes().value;
   return {{"weights", program.weights},
-          {"cache", cache},
+          {"cache", program.cacheBytes},
           {"arena", program.arena},
           {"scratch_per_worker", program.scratchPerWorker},
           {"collectives", plan.memory.collectives.value},
@@ -138,10 +135,17 @@ json collectivesJson(const ProgramFacts &program) {
   return sites;
 }
 
-/// Of the certificate's weights, those of a rank's empty slots.
-int64_t emptyBytes(const ExpertPlacement &placement, int64_t rank, Bytes ofExpert) {
+/// The first layers of stages, and the end of the last.
+std::vector<int64_t> boundsOf(const ModelSpec &spec, const ProgramFacts &program) {
+  return program.stages.empty() ? std::vector<int64_t>{0, spec.layerCount()} : program.stages;
+}
+
+/// Of the weights of a rank with layers [from, end), those of its empty slots; `rank`: its place in the stage.
+int64_t emptyBytes(const ExpertPlacement &placement, int64_t rank, Bytes ofExpert, int64_t from, int64_t end) {
   int64_t empty = 0;
   for (const auto &[layer, placed] : placement.layers) {
+    if (layer < from || layer >= end)
+      continue;
     const auto own = placed.decode.begin() + rank * placement.slotsOfRank;
     empty += std::count(own, own + placement.slotsOfRank, -1);
   }
@@ -150,29 +154,51 @@ int64_t emptyBytes(const ExpertPlacement &placement, int64_t rank, Bytes ofExper
 
 /// Ranks are numbered node by node. Those with empty slots map fewer weights than the certificate says.
 json ranksJson(const ModelSpec &spec, const Plan &plan, const ProgramFacts &program, const BundleFacts &bundle) {
+  const std::vector<int64_t> bounds = boundsOf(spec, program);
+  const int64_t ofStage = program.ranks / static_cast<int64_t>(bounds.size() - 1);
   json ranks = json::array();
-  for (int64_t rank = 0; rank < program.ranks; ++rank)
+  for (int64_t rank = 0; rank < program.ranks; ++rank) {
+    const auto stage = static_cast<size_t>(rank / ofStage);
+    const int64_t empty =
+        emptyBytes(bundle.placement, rank % ofStage, plan.expertBytes, bounds[stage], bounds[stage + 1]);
     ranks.push_back({{"rank", rank},
                      {"node", rank * bundle.nodes / program.ranks},
-                     {"stage", 0},
-                     {"layers", {0, spec.layerCount()}},
+                     {"stage", stage},
+                     {"layers", {bounds[stage], bounds[stage + 1]}},
                      {"slots", plan.expertSlots},
-                     {"weights", program.weights - emptyBytes(bundle.placement, rank, plan.expertBytes)}});
+                     {"weights", (program.stages.empty() ? program.weights : program.stageWeights[stage]) - empty}});
+  }
   return ranks;
+}
+
+/// Layers of each stage, and which of each plane's layers these are.
+json stagesJson(const ModelSpec &spec, const ProgramFacts &program) {
+  json stages = json::array();
+  for (size_t stage = 0; stage + 1 < program.stages.size(); ++stage) {
+    json planes = json::array();
+    for (const CachePool &pool : cachePools(spec))
+      for ([[maybe_unused]] const CachedRow &row : pool.rows)
+        planes.push_back({{"first", countWithin(pool.layers, {0, program.stages[stage]})},
+                          {"end", countWithin(pool.layers, {0, program.stages[stage + 1]})}});
+    stages.push_back({{"layers", {program.stages[stage], program.stages[stage + 1]}}, {"cache", planes}});
+  }
+  return stages;
 }
 
 json placementJson(const ModelSpec &spec, const Plan &plan, const BundleFacts &bundle) {
   return {{"file", placementFile},
           {"experts", spec.moe->experts},
-          {"slots", plan.expertSlots * plan.ranks},
+          {"slots", plan.expertSlots * plan.layout.ep},
           {"hash", hashText(hashOf(bundle.placementText.data(), bundle.placementText.size()))}};
 }
 
 /// k2rt/share.h: which part of a weight each worker reads.
 json sharesJson(const std::vector<SlotShares> &shares) {
   json runs = json::array();
-  for (const auto &[slots, share] : shares) {
+  for (const auto &[slots, share, stage] : shares) {
     runs.push_back({{"slots", slots}});
+    if (stage != SlotStage::All)
+      runs.back()["stage"] = stage == SlotStage::First ? "first" : "last";
     if (share.experts > 0)
       runs.back()["experts"] = share.experts;
     if (share.items > 0)
@@ -230,6 +256,8 @@ std::string manifestText(const ModelSpec &spec, const Plan &plan, const ProgramF
                      {"peak_bytes", plan.memory.total().value + bundle.codeBytes}}},
                    {"ignored_keys", spec.ignoredKeys},
                    {"weights_index", "weights/index.json"}};
+  if (!program.stages.empty())
+    manifest["stages"] = stagesJson(spec, program);
   if (program.halvesFrom > 0)
     manifest["halves"] = {{"rows", program.limits.stepTokens}, {"from", program.halvesFrom}};
   if (!bundle.placementText.empty())

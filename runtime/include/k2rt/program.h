@@ -21,7 +21,7 @@ extern "C" {
 #endif
 
 /* Grows with every change of abi.def or of this page. A program of another version is refused. */
-#define K2RT_ABI_VERSION 13u
+#define K2RT_ABI_VERSION 14u
 /* The name of the symbol a program exports. */
 #define K2RT_PROGRAM_QUERY_NAME "k2c_program_query"
 /* Cache groups of a program, at most. */
@@ -29,10 +29,15 @@ extern "C" {
 /* MLA segment forms (numerics N4). Models without MLA ignore them. */
 #define K2RT_FORM_EXPANDED 0
 #define K2RT_FORM_ABSORBED 1
-/* What a site does: rows to each member of its axis, as many as the program says, each with its place. */
+/* What a site does: all token rows of the step to the next member of its axis, or from the one before; rows to each
+ * member, as many as the program says, each with its place. */
+#define K2RT_SEND 5
+#define K2RT_RECEIVE 6
 #define K2RT_ALL_TO_ALL_ROWS 9
-/* The ranks that divide a layer's experts; those of them on one node; those with the same place on each node. */
+/* The ranks that divide a layer's experts; those with the same place in each stage; those that divide experts on one
+ * node; those with the same place on each node. */
 #define K2RT_AXIS_EP 4
+#define K2RT_AXIS_PP 5
 #define K2RT_AXIS_NODE 7
 #define K2RT_AXIS_RAIL 8
 /* step.forced_experts: the first entry of a row that the router routes; an entry without expert. */
@@ -74,9 +79,10 @@ typedef int32_t (*k2rt_ir_launch_fn)(k2rt_ir_worker *worker, int32_t kernel_id, 
 typedef int32_t (*k2rt_ir_barrier_fn)(k2rt_ir_worker *worker);
 
 /* api->collective_start. Every worker calls it, behind a barrier that closes what writes the buffers; `layer` is the
- * model's, -1: none. buffers: the rows to send; const int64 [2 n] of the n members: rows to each, then their first row;
- * the rows that come; int64 [2 n]: rows from each, then their first row. Where the site has a quota, the runtime fills
- * the last (quota each, member * quota), and after the wait it says what came. Returns 0: failures show at the wait. */
+ * model's, -1: none. buffers of a send or a receive: the token rows of the step. Of the others: the rows to send; const
+ * int64 [2 n] of the n members: rows to each, then their first row; the rows that come; int64 [2 n]: rows from each,
+ * then their first row. Where the site has a quota, the runtime fills the last (quota each, member * quota), and after
+ * the wait it says what came. Returns 0: failures show at the wait. */
 typedef int32_t (*k2rt_ir_collective_start_fn)(k2rt_ir_worker *worker, int32_t site, int64_t layer,
                                                void *const *buffers);
 

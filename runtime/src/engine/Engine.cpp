@@ -46,7 +46,7 @@ Expected<std::unique_ptr<Engine>> Engine::create(const Bundle &bundle, std::uniq
 }
 
 Status Engine::addRanks() {
-  for (int32_t rank = 0; rank < member->ranks(); ++rank) {
+  for (int32_t rank = 0; rank < ranks(); ++rank) {
     Expected<StepArrays> arrays = StepArrays::allocateOwn(manifest());
     if (!arrays)
       return arrays.takeError();
@@ -84,7 +84,6 @@ void Engine::prepare(int32_t rank, const k2rt_ir_step &asked, bool wantsLogits) 
   if (rank == 0) {
     records.records.clear();
     records.ends.clear();
-    gathered.begins.assign(1, 0);
     promptRows = generatedRows = maxRows = 0;
   }
   RankState &of = states[rank];
@@ -93,8 +92,17 @@ void Engine::prepare(int32_t rank, const k2rt_ir_step &asked, bool wantsLogits) 
   countRows(step);
   writeStepRecord(manifest(), of.arrays, step, steps, wantsLogits, records.records);
   records.ends.push_back(static_cast<int64_t>(records.records.size()));
-  gathered.begins.push_back(gathered.begins.back() +
-                            resultLayout(manifest(), step.token_rows, step.output_rows, of.flags).bytes);
+}
+
+/// Results lie in the order of the ranks.
+void Engine::planResults() {
+  gathered.begins.assign(1, 0);
+  for (int64_t rank = 0; rank < manifest().ranks.count; ++rank) {
+    const RankState &of = states[static_cast<size_t>(manifest().ranks.placeOf(rank))];
+    const int64_t outputs = manifest().ranks.isLastStage(rank) ? of.prepared.output_rows : 0;
+    gathered.begins.push_back(gathered.begins.back() +
+                              resultLayout(manifest(), of.prepared.token_rows, outputs, of.flags).bytes);
+  }
 }
 
 void Engine::countRows(const k2rt_ir_step &step) {
@@ -115,10 +123,39 @@ Status Engine::run() {
     setShared(records.records.data() + begin, table, goesInHalves);
     begin = end;
   }
+  if (member)
+    planResults();
   Status ran = member ? member->step(records, gathered) : theRank->run();
   if (ran && capturesExperts())
     countCaptured(table);
   return ran;
+}
+
+Engine::StageResults Engine::resultsOf(int32_t place, int64_t stage) const {
+  const RankFacts &facts = manifest().ranks;
+  const int64_t rank = stage * facts.stageRanks() + place;
+  const k2rt_ir_step &step = states[place].prepared;
+  const int64_t outputs = facts.isLastStage(rank) ? step.output_rows : 0;
+  const std::array<int64_t, 2> layers = facts.layersOf(rank, manifest().layers);
+  return {gathered.results.data() + gathered.begins[static_cast<size_t>(rank)],
+          resultLayout(manifest(), step.token_rows, outputs, states[place].flags), layers[0], layers[1]};
+}
+
+/// Brings `perLayer` entries of each layer from the stage that has it to `to`, if that is there: of layers with experts
+/// in their order, or of all layers, before which the first stage has its embedding.
+template <class T>
+void Engine::bringLayers(int32_t place, int64_t ResultLayout::*part, bool areMoe, int64_t perLayer, void *to) const {
+  for (int64_t stage = 0; to && stage < manifest().ranks.stageCount(); ++stage) {
+    const StageResults of = resultsOf(place, stage);
+    if (of.layout.*part < 0)
+      continue;
+    const std::vector<int64_t> &moe = manifest().moeLayers;
+    const auto ordinal = [&](int64_t layer) { return std::lower_bound(moe.begin(), moe.end(), layer) - moe.begin(); };
+    const int64_t begin = areMoe ? ordinal(of.firstLayer) : of.firstLayer + (stage > 0);
+    const int64_t end = areMoe ? ordinal(of.endLayer) : of.endLayer + 1;
+    const auto *from = reinterpret_cast<const T *>(of.results + of.layout.*part);
+    std::copy(from + begin * perLayer, from + end * perLayer, static_cast<T *>(to) + begin * perLayer);
+  }
 }
 
 void Engine::countCaptured(size_t table) {
@@ -126,8 +163,10 @@ void Engine::countCaptured(size_t table) {
     const k2rt_ir_step &step = member ? states[rank].prepared : only;
     const auto *experts = static_cast<const int32_t *>(step.capture_experts);
     if (member) {
-      const ResultLayout layout = resultLayout(manifest(), step.token_rows, step.output_rows, states[rank].flags);
-      experts = reinterpret_cast<const int32_t *>(gathered.results.data() + gathered.begins[rank] + layout.experts);
+      merged.resize(chosen.size());
+      bringLayers<int32_t>(rank, &ResultLayout::experts, /*areMoe=*/true, step.token_rows * manifest().topK,
+                           merged.data());
+      experts = merged.data();
     }
     if (counted)
       counted->count(rank, step, experts);
@@ -136,30 +175,27 @@ void Engine::countCaptured(size_t table) {
   }
 }
 
-/// Copies `count` values at `offset` of results to a buffer of the caller, if it has one.
-template <class T> static void bring(const std::byte *results, int64_t offset, int64_t count, void *to) {
-  if (offset >= 0 && to)
-    std::copy_n(reinterpret_cast<const T *>(results + offset), count, static_cast<T *>(to));
-}
-
 StepResults Engine::results(int32_t rank) {
   if (!member)
     return theRank->results();
   const k2rt_ir_step &step = states[rank].prepared;
-  const std::byte *of = gathered.results.data() + gathered.begins[rank];
-  const ResultLayout layout = resultLayout(manifest(), step.token_rows, step.output_rows, states[rank].flags);
-  const int64_t routes = static_cast<int64_t>(manifest().moeLayers.size()) * step.token_rows * manifest().topK;
-  bring<int32_t>(of, layout.experts, routes, step.capture_experts);
-  bring<float>(of, layout.weights, routes, step.capture_weights);
-  bring<float>(of, layout.hidden, (manifest().layers + 1) * step.token_rows * manifest().hidden, step.capture_hidden);
-  if (layout.maxLogits >= 0) {
-    const auto *largest = reinterpret_cast<const float *>(of + layout.maxLogits);
+  const int64_t routes = step.token_rows * manifest().topK;
+  bringLayers<int32_t>(rank, &ResultLayout::experts, /*areMoe=*/true, routes, step.capture_experts);
+  bringLayers<float>(rank, &ResultLayout::weights, /*areMoe=*/true, routes, step.capture_weights);
+  bringLayers<float>(rank, &ResultLayout::hidden, /*areMoe=*/false, step.token_rows * manifest().hidden,
+                     step.capture_hidden);
+  for (int64_t stage = 0; stage < manifest().ranks.stageCount(); ++stage) {
+    const StageResults of = resultsOf(rank, stage);
+    if (of.layout.maxLogits < 0)
+      continue;
+    const auto *largest = reinterpret_cast<const float *>(of.results + of.layout.maxLogits);
     auto *to = static_cast<float *>(step.capture_max_logit);
-    for (int64_t i = 0; i < manifest().layers * manifest().heads; ++i)
+    for (int64_t i = of.firstLayer * manifest().heads; i < of.endLayer * manifest().heads; ++i)
       to[i] = std::max(to[i], largest[i]);
   }
-  return {layout.logits < 0 ? nullptr : reinterpret_cast<const float *>(of + layout.logits),
-          reinterpret_cast<const int32_t *>(of + layout.samples)};
+  const StageResults last = resultsOf(rank, manifest().ranks.stageCount() - 1);
+  return {last.layout.logits < 0 ? nullptr : reinterpret_cast<const float *>(last.results + last.layout.logits),
+          reinterpret_cast<const int32_t *>(last.results + last.layout.samples)};
 }
 
 void Engine::interrupt() {

@@ -36,7 +36,8 @@ public:
   int64_t chunk() const { return chunkTokens; }
   /// The one that this engine runs itself.
   Rank &rank() { return member ? member->rank() : *theRank; }
-  int32_t ranks() const { return member ? member->ranks() : 1; }
+  /// With sequences of their own: those of a stage.
+  int32_t ranks() const { return static_cast<int32_t>(manifest().ranks.stageRanks()); }
   /// What steps of `rank` are built from.
   StepArrays &arrays(int32_t rank) { return member ? states[rank].arrays : theRank->arrays(); }
   /// Its free pages, per cache group.
@@ -85,6 +86,16 @@ private:
   Status addRanks();
   Status choosePlacements();
   void countRows(const k2rt_ir_step &step);
+  /// What a rank of a sequence gave back.
+  struct StageResults {
+    const std::byte *results;
+    ResultLayout layout;
+    int64_t firstLayer, endLayer; ///< of which it has captured
+  };
+  StageResults resultsOf(int32_t place, int64_t stage) const;
+  template <class T>
+  void bringLayers(int32_t place, int64_t ResultLayout::*part, bool areMoe, int64_t perLayer, void *to) const;
+  void planResults();
   bool capturesExperts() const { return counted || routed; }
   void countCaptured(size_t table);
 
@@ -103,6 +114,7 @@ private:
   std::optional<ExpertStatistics> counted;
   std::optional<RouteTraffic> routed;
   std::vector<int32_t> chosen;        ///< what steps capture for these two, of a rank at a time
+  std::vector<int32_t> merged;        ///< the same, brought together from the stages of a rank
   std::unique_ptr<Rank> theRank;      ///< of one rank; behind the trace, into which its device records
   std::unique_ptr<RankMember> member; ///< of several; behind what it sends and receives
 };

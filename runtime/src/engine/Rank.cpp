@@ -10,9 +10,22 @@ Rank::Rank(const Bundle &bundle, StepArrays arrays)
     halves.emplace(bundle.manifest);
 }
 
+/// All ranks of a sequence have its rows. They enter at the first stage, and logits are of the last.
 void Rank::upload(const k2rt_ir_step &step, bool inHalves) {
+  k2rt_ir_step own = step;
+  own.entering_rows = bundle.manifest.ranks.isFirstStage(bundle.rank) ? step.token_rows : 0;
+  if (!bundle.manifest.ranks.isLastStage(bundle.rank)) {
+    own.output_rows = 0;
+    own.sampling = nullptr;
+  }
   entry = inHalves ? serveHalves : serve;
-  device->upload(inHalves ? halves->cut(step) : step);
+  device->upload(inHalves ? halves->cut(own) : own);
+}
+
+/// Where a plane would begin if it had the layers before those of the rank: programs count layers from the first.
+static std::byte *planeBase(std::byte *own, const CachePlane &plane, int64_t firstLayer) {
+  return reinterpret_cast<std::byte *>(reinterpret_cast<uintptr_t>(own) -
+                                       static_cast<uintptr_t>(firstLayer * plane.layerBytes()));
 }
 
 Expected<std::unique_ptr<Rank>> Rank::create(const Bundle &bundle, std::unique_ptr<Device> device, Trace *trace,
@@ -22,11 +35,14 @@ Expected<std::unique_ptr<Rank>> Rank::create(const Bundle &bundle, std::unique_p
   if (!arrays)
     return arrays.takeError();
   std::unique_ptr<Rank> rank(new Rank(bundle, std::move(*arrays)));
-  for (const CachePlane &plane : manifest.planes) {
-    Expected<std::byte *> base = device->allocate(plane.bytes(), "cache", MemoryUse::program);
+  for (size_t number = 0; number < manifest.planes.size(); ++number) {
+    const CachePlane &plane = manifest.planes[number];
+    const std::array<int64_t, 2> layers = manifest.planeLayers(bundle.rank, number);
+    Expected<std::byte *> base =
+        device->allocate((layers[1] - layers[0]) * plane.layerBytes(), "cache", MemoryUse::program);
     if (!base)
       return base.takeError();
-    rank->memory.planes.push_back(*base);
+    rank->memory.planes.push_back(planeBase(*base, plane, layers[0]));
   }
   Expected<std::byte *> arena = device->allocate(manifest.memory.arena, "arena", MemoryUse::program);
   if (!arena)
@@ -37,12 +53,15 @@ Expected<std::unique_ptr<Rank>> Rank::create(const Bundle &bundle, std::unique_p
     rank->freePages.emplace_back(group.pages);
   if (exchange && bundle.program.description().n_collectives > 0) {
     const Group experts = exchange->group(Axis::ep), nodes = exchange->group(Axis::rail);
+    const std::array<int64_t, 2> layers = manifest.ranks.layersOf(bundle.rank, manifest.layers);
     rank->facts = {exchange->rank(),
                    exchange->group(Axis::world).size,
                    experts.self,
                    experts.size,
                    nodes.self,
                    0,
+                   layers[0],
+                   layers[1],
                    const_cast<int32_t *>(bundle.placement.entries(0))};
     rank->memory.rank = &rank->facts;
     rank->memory.exchange = exchange;

@@ -13,7 +13,8 @@ namespace k2c::runtime {
 
 Grid gridOf(const RankFacts &ranks) {
   Grid grid;
-  grid.dp = grid.ep = static_cast<int32_t>(ranks.count);
+  grid.dp = grid.ep = static_cast<int32_t>(ranks.stageRanks());
+  grid.pp = static_cast<int32_t>(ranks.stageCount());
   grid.perNode = static_cast<int32_t>(ranks.count / ranks.nodes);
   return grid;
 }
@@ -95,8 +96,9 @@ Expected<StepRecordKind> RankMember::takeRecord(const AllRecords *records) {
   std::fill(receivedOffsets.begin(), receivedOffsets.end(), 0);
   received[0] = record.bytes() / recordUnit;
   for (size_t rank = 0; records && rank < sent.size(); ++rank) {
-    sentOffsets[rank] = rank == 0 ? 0 : records->ends[rank - 1] / recordUnit;
-    sent[rank] = records->ends[rank] / recordUnit - sentOffsets[rank];
+    const auto place = static_cast<size_t>(manifest.ranks.placeOf(static_cast<int64_t>(rank)));
+    sentOffsets[rank] = place == 0 ? 0 : records->ends[place - 1] / recordUnit;
+    sent[rank] = records->ends[place] / recordUnit - sentOffsets[rank];
   }
   Collective scatter{Op::allToAllRows, Axis::world, static_cast<uint32_t>(firstSite + recordSite)};
   scatter.source = records ? records->records.data() : nullptr;
@@ -119,10 +121,15 @@ template <class T> static T *partAt(std::byte *results, int64_t offset) {
   return offset < 0 ? nullptr : reinterpret_cast<T *>(results + offset);
 }
 
+ResultLayout RankMember::layoutOfOwn() const {
+  const int64_t outputs = manifest.ranks.isLastStage(exchange->rank()) ? current.header.outputRows : 0;
+  return resultLayout(manifest, current.header.tokenRows, outputs, current.header.flags);
+}
+
 /// Captures go to the results at once.
 Status RankMember::compute() {
   const StepRecordHeader &header = current.header;
-  const ResultLayout layout = resultLayout(manifest, header.tokenRows, header.outputRows, header.flags);
+  const ResultLayout layout = layoutOfOwn();
   if (Status taken = told(own.reserve(layout.bytes)); !taken)
     return taken;
   k2rt_ir_step &step = current.step;
@@ -137,6 +144,8 @@ Status RankMember::compute() {
   theRank->upload(step, (header.flags & inHalves) != 0);
   if (Status ran = told(theRank->run()); !ran)
     return ran;
+  if (!manifest.ranks.isLastStage(exchange->rank()))
+    return {};
   const StepResults results = theRank->results();
   std::copy_n(results.samples, header.outputRows, partAt<int32_t>(own.data(), layout.samples));
   if (layout.logits >= 0)
@@ -148,8 +157,7 @@ Status RankMember::giveResults(AllResults *all) {
   std::fill(sent.begin(), sent.end(), 0);
   std::fill(sentOffsets.begin(), sentOffsets.end(), 0);
   std::fill(received.begin(), received.end(), 0);
-  const StepRecordHeader &header = current.header;
-  sent[0] = resultLayout(manifest, header.tokenRows, header.outputRows, header.flags).bytes / recordUnit;
+  sent[0] = layoutOfOwn().bytes / recordUnit;
   for (size_t rank = 0; all && rank < sent.size(); ++rank) {
     receivedOffsets[rank] = all->begins[rank] / recordUnit;
     received[rank] = all->begins[rank + 1] / recordUnit - receivedOffsets[rank];
@@ -158,6 +166,7 @@ Status RankMember::giveResults(AllResults *all) {
     if (Status taken = told(all->results.reserve(all->begins.back())); !taken)
       return taken;
   Collective gather{Op::allToAllRows, Axis::world, static_cast<uint32_t>(firstSite + resultSite)};
+  gather.deadlines = static_cast<int32_t>(manifest.ranks.stageCount());
   gather.source = own.data();
   gather.result = all ? all->results.data() : nullptr;
   gather.bytes = recordUnit;
@@ -230,7 +239,7 @@ Status RankMember::step(const AllRecords &records, AllResults &results) {
 
 Expected<StepRecordKind> RankMember::tellAll(StepRecordKind kind) {
   AllRecords records;
-  for (size_t rank = 0; rank < sent.size(); ++rank) {
+  for (int64_t rank = 0; rank < manifest.ranks.stageRanks(); ++rank) {
     writeOtherRecord(kind, steps, records.records);
     records.ends.push_back(static_cast<int64_t>(records.records.size()));
   }

@@ -23,6 +23,7 @@ public:
   /// At least so many; what it held is gone when it grows.
   Status reserve(int64_t bytes);
   std::byte *data() { return memory.get(); }
+  const std::byte *data() const { return memory.get(); }
   int64_t bytes() const { return size; }
 
 private:
@@ -33,13 +34,13 @@ private:
   int64_t size = 0;
 };
 
-/// Every rank has sequences of its own and a part of the experts.
+/// Every rank of a stage has sequences of its own and a part of the experts.
 Grid gridOf(const RankFacts &ranks);
 
-/// What rank 0 sends, and what it gets back.
+/// What rank 0 sends, and what it gets back. Ranks with the same place in all stages have one record.
 struct AllRecords {
   std::vector<std::byte> records;
-  std::vector<int64_t> ends; ///< of each rank's record, in `records`
+  std::vector<int64_t> ends; ///< of each rank's record of the first stage, in `records`
 };
 struct AllResults {
   Bytes results;
@@ -72,6 +73,7 @@ private:
   Status await(const Bundle &bundle);
   Expected<StepRecordKind> takeRecord(const AllRecords *records);
   Expected<StepRecordKind> tellAll(StepRecordKind kind);
+  ResultLayout layoutOfOwn() const;
   Status compute();
   Status giveResults(AllResults *all);
   Status giveCounters(std::vector<Counters> *all);

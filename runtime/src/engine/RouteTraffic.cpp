@@ -11,17 +11,30 @@ void Spread::add(int64_t number) {
   most = std::max(most, number);
 }
 
+/// How many stages forward rows to one on another node: all ranks of a stage, or none.
+static int64_t stagesBetweenNodes(const RankFacts &ranks) {
+  int64_t crossings = 0;
+  for (int64_t first = ranks.stageRanks(); first < ranks.count; first += ranks.stageRanks())
+    crossings +=
+        ranks.each[static_cast<size_t>(first - ranks.stageRanks())].node != ranks.each[static_cast<size_t>(first)].node;
+  return crossings;
+}
+
 RouteTraffic::RouteTraffic(const Bundle &bundle) : bundle(bundle) {
   const Manifest &manifest = bundle.manifest;
   const RankFacts &ranks = manifest.ranks;
-  division = {ranks.placement.experts, ranks.placement.slots, ranks.count, ranks.nodes, 0};
+  division = {ranks.placement.experts, ranks.placement.slots, ranks.stageRanks(), ranks.stageNodes(), 0};
   for (const CollectiveFacts &site : ranks.collectives) {
+    if (site.op == K2RT_SEND)
+      stageBytes = site.rowBytes * stagesBetweenNodes(ranks);
+    if (site.op != K2RT_ALL_TO_ALL_ROWS)
+      continue;
     division.two_hop |= site.axis == K2RT_AXIS_RAIL;
     if (site.axis != K2RT_AXIS_NODE)
       (site.quotaRows > 0 ? messageBytes : rowBytes) = site.rowBytes;
   }
-  tokensOfRank.resize(static_cast<size_t>(ranks.count));
-  rowsOfRank.assign(manifest.moeLayers.size(), std::vector<int64_t>(static_cast<size_t>(ranks.count)));
+  tokensOfRank.resize(static_cast<size_t>(ranks.stageRanks()));
+  rowsOfRank.assign(manifest.moeLayers.size(), std::vector<int64_t>(static_cast<size_t>(ranks.stageRanks())));
   chosen.assign(manifest.moeLayers.size(), std::vector<int64_t>(static_cast<size_t>(manifest.experts)));
 }
 
@@ -44,9 +57,9 @@ const std::vector<int32_t> &RouteTraffic::slotsOf(size_t table, size_t moeLayer)
 
 void RouteTraffic::count(int32_t source, const k2rt_ir_step &step, const int32_t *experts, size_t table) {
   const int64_t topK = bundle.manifest.topK, ofNode = division.slots / division.nodes;
-  std::vector<int64_t> bytes(static_cast<size_t>(step.token_rows));
+  std::vector<int64_t> bytes(static_cast<size_t>(step.token_rows), stageBytes);
   std::vector<int32_t> own, slot, places(static_cast<size_t>(k2rt_places_entries(division.experts, division.slots)));
-  for (size_t layer = 0; layer < chosen.size(); ++layer) {
+  for (size_t layer = 0; division.ranks > 1 && layer < chosen.size(); ++layer) {
     k2rt_placement_choose(places.data(), slotsOf(table, layer).data(), division.experts, division.slots, division.ranks,
                           division.nodes, source);
     for (int64_t row = 0; row < step.token_rows; ++row, experts += topK) {
@@ -70,18 +83,28 @@ void RouteTraffic::count(int32_t source, const k2rt_ir_step &step, const int32_t
   tokensOfRank[source] += step.token_rows;
 }
 
+bool RouteTraffic::hasLayer(int32_t rank, size_t moeLayer) const {
+  const Manifest &manifest = bundle.manifest;
+  const std::array<int64_t, 2> own = manifest.ranks.layersOf(rank, manifest.layers);
+  return manifest.moeLayers[moeLayer] >= own[0] && manifest.moeLayers[moeLayer] < own[1];
+}
+
+int64_t RouteTraffic::tokens(int32_t rank) const { return tokensOfRank[bundle.manifest.ranks.placeOf(rank)]; }
+
 int64_t RouteTraffic::expertRows(int32_t rank) const {
   int64_t rows = 0;
-  for (const std::vector<int64_t> &layer : rowsOfRank)
-    rows += layer[rank];
+  for (size_t layer = 0; layer < rowsOfRank.size(); ++layer)
+    rows += hasLayer(rank, layer) ? rowsOfRank[layer][bundle.manifest.ranks.placeOf(rank)] : 0;
   return rows;
 }
 
 int64_t RouteTraffic::deadExperts(int32_t rank) const {
   const int64_t slots = division.slots / division.ranks;
   int64_t dead = 0;
-  for (size_t layer = 0; layer < chosen.size(); ++layer) {
-    const int32_t *held = entriesOf(0, layer) + rank * slots;
+  for (size_t layer = 0; division.ranks > 1 && layer < chosen.size(); ++layer) {
+    if (!hasLayer(rank, layer))
+      continue;
+    const int32_t *held = entriesOf(0, layer) + bundle.manifest.ranks.placeOf(rank) * slots;
     dead +=
         std::count_if(held, held + slots, [&](int32_t expert) { return expert >= 0 && chosen[layer][expert] == 0; });
   }

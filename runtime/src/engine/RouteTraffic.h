@@ -31,7 +31,7 @@ public:
   /// Of tokens and layers with experts; and of tokens, over all layers.
   const Spread &nodes() const { return nodesOfTokens; }
   const Spread &bytesBetweenNodes() const { return bytesOfTokens; }
-  int64_t tokens(int32_t rank) const { return tokensOfRank[rank]; }
+  int64_t tokens(int32_t rank) const;
   /// Rows that the experts of a rank computed, in all layers.
   int64_t expertRows(int32_t rank) const;
   /// Slots of a rank by the first table, of all layers, whose expert no token has chosen.
@@ -40,6 +40,7 @@ public:
   double balancedness(size_t moeLayer) const;
 
 private:
+  bool hasLayer(int32_t rank, size_t moeLayer) const;
   const int32_t *entriesOf(size_t table, size_t moeLayer) const;
   const std::vector<int32_t> &slotsOf(size_t table, size_t moeLayer);
 
@@ -48,8 +49,9 @@ private:
   int64_t messageBytes = 0, rowBytes = 0;               ///< of what crosses nodes, to experts and back
   std::vector<std::vector<std::vector<int32_t>>> slots; ///< by table, by layer: all of all experts; empty: not yet
   Spread nodesOfTokens, bytesOfTokens;
-  std::vector<int64_t> tokensOfRank;
-  std::vector<std::vector<int64_t>> rowsOfRank; ///< by layer with experts, by rank
+  int64_t stageBytes = 0;                       ///< of a token, from stage to stage
+  std::vector<int64_t> tokensOfRank;            ///< by rank of a stage
+  std::vector<std::vector<int64_t>> rowsOfRank; ///< by layer with experts, by rank of a stage
   std::vector<std::vector<int64_t>> chosen;     ///< by layer with experts, by expert: tokens
 };
 

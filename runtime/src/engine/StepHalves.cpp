@@ -30,6 +30,8 @@ const k2rt_ir_step &StepHalves::cut(const k2rt_ir_step &whole) {
   first = second = whole;
   first.token_rows = at;
   second.token_rows = whole.token_rows - at;
+  first.entering_rows = whole.entering_rows > 0 ? first.token_rows : 0;
+  second.entering_rows = whole.entering_rows > 0 ? second.token_rows : 0;
   cutSequences(whole, at);
   shiftRows(whole, at);
   first.second = &second;

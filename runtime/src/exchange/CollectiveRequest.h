@@ -16,7 +16,7 @@ inline constexpr size_t tierCount = 2;
 
 struct SentBytes {
   int64_t payload = 0, headers = 0;
-  int64_t messages = 0; ///< rows of a collective of ragged rows, payloads of others
+  int64_t messages = 0; ///< rows of a collective of rows, payloads of others
 };
 
 /// What a collective moved, and when.

@@ -180,7 +180,7 @@ void Communicator::watchDeadlines() {
   for (Posts::Slot &slot : posts.slots) {
     const Clock::rep since = slot.waitingSince;
     if (slot.state == Posts::State::running && since != 0 &&
-        now.time_since_epoch().count() - since > deadline.count()) {
+        now.time_since_epoch().count() - since > slot.request.collective().deadlines * deadline.count()) {
       inquiry.emplace(slot.request, control);
       return;
     }
@@ -191,7 +191,7 @@ void Communicator::watchDeadlines() {
 void Communicator::endInquiry() {
   const CollectiveRequest &about = inquiry->about();
   if (!about.collective().isPatient || !inquiry->haveAllAnswered()) {
-    posts.fail(inquiry->error(deadline));
+    posts.fail(inquiry->error(about.collective().deadlines * deadline));
     return;
   }
   for (Posts::Slot &slot : posts.slots)

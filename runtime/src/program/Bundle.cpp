@@ -62,10 +62,12 @@ Expected<ListedManifest> readListedManifest(const std::string &folder) {
 /// Its own holds until one of `given` does.
 static Expected<Placement> readPlacement(const FileList &files, const Manifest &manifest, int32_t rank,
                                          std::vector<PlacementText> given) {
-  if (!manifest.ranks.areSeveral() && !given.empty())
+  if (!manifest.ranks.divideExperts() && !given.empty())
     return Error{K2RT_INVALID_ARGUMENT, "--placement",
-                 "says which rank has which experts, and the program has one rank", "leave it out"};
-  if (!manifest.ranks.areSeveral())
+                 std::string("says which rank has which experts, and the program has one rank") +
+                     (manifest.ranks.areSeveral() ? " a stage" : ""),
+                 "leave it out"};
+  if (!manifest.ranks.divideExperts())
     return Placement();
   if (given.empty() || given.front().fromStep > 0) {
     const std::string &file = manifest.ranks.placement.file;
@@ -77,8 +79,8 @@ static Expected<Placement> readPlacement(const FileList &files, const Manifest &
   return Placement::parse(given, manifest, rank);
 }
 
-static Expected<Weights> mapWeights(const FileList &files, const Manifest &manifest, const Placement &placement,
-                                    const Program &program) {
+static Expected<Weights> mapWeights(const FileList &files, const Manifest &manifest, int32_t rank,
+                                    const Placement &placement, const Program &program) {
   const std::string &folder = files.folder();
   const std::string place = folder + "/" + manifest.weightsIndex;
   if (!bundleFileExists(folder, manifest.weightsIndex))
@@ -87,8 +89,14 @@ static Expected<Weights> mapWeights(const FileList &files, const Manifest &manif
   Expected<std::string> index = files.text(manifest.weightsIndex, maxIndexBytes);
   if (!index)
     return index.takeError();
-  Expected<Weights> weights =
-      Weights::map(folder, manifest.weightsIndex, *index, program.description().n_weights, manifest.shares, placement);
+  const RankFacts &ranks = manifest.ranks;
+  StagePart part;
+  if (!ranks.stages.empty()) {
+    const std::array<int64_t, 2> layers = ranks.layersOf(rank, manifest.layers);
+    part = {layers[0], layers[1], ranks.isFirstStage(rank), ranks.isLastStage(rank)};
+  }
+  Expected<Weights> weights = Weights::map(folder, manifest.weightsIndex, *index, program.description().n_weights,
+                                           manifest.shares, placement, part);
   if (!weights)
     return weights.takeError();
   if (Status fits = weights->checkFits(program.description(), place); !fits)
@@ -107,7 +115,7 @@ Expected<Bundle> Bundle::open(ListedManifest read, int32_t rank, std::vector<Pla
   if (Status cpu = checkCpuFeatures(manifest.cpuFeatures, manifest.cpu); !cpu)
     return cpu.takeError();
   // The list vouches for what it names, and what it does not name is not to be used.
-  const std::string placementFile = manifest.ranks.areSeveral() ? manifest.ranks.placement.file : manifestFile;
+  const std::string placementFile = manifest.ranks.divideExperts() ? manifest.ranks.placement.file : manifestFile;
   for (const std::string &file : {std::string(manifestFile), std::string(programFile), std::string(weightMapFile),
                                   manifest.weightsIndex, placementFile})
     if (bundleFileExists(folder, file))
@@ -129,7 +137,7 @@ Expected<Bundle> Bundle::open(ListedManifest read, int32_t rank, std::vector<Pla
   Expected<Placement> placement = readPlacement(files, manifest, rank, placements);
   if (!placement)
     return placement.takeError();
-  Expected<Weights> weights = mapWeights(files, manifest, *placement, *program);
+  Expected<Weights> weights = mapWeights(files, manifest, rank, *placement, *program);
   if (!weights)
     return weights.takeError();
   return Bundle{folder, std::move(manifest),       std::move(*program),  std::move(*placement), std::move(*weights),

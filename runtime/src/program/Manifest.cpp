@@ -65,6 +65,10 @@ void readShares(const JsonFields &root, Manifest &manifest) {
     shares.share.experts = run.integer("experts", 1, maxWidth, 0);
     shares.share.items = run.integer("items", 0, maxWidth, 0);
     shares.share.item_bytes = run.integer("item_bytes", shares.share.items > 0 ? 1 : 0, maxBytes, 0);
+    const std::string stage = run.string("stage", "");
+    if (!stage.empty() && stage != "first" && stage != "last")
+      run.fail("stage", "is \"" + shortened(stage) + "\", must be first or last");
+    shares.stage = stage.empty() ? SlotStage::all : stage == "first" ? SlotStage::first : SlotStage::last;
     manifest.shares.push_back(shares);
     // The sum stays below 2^51, so that it does not overflow; an index lists fewer experts, so more are refused there.
     manifest.limits.experts = std::min(manifest.limits.experts + shares.slots * shares.share.experts, maxBytes);
@@ -165,12 +169,45 @@ void readTiktoken(const JsonFields &root, Manifest &manifest) {
   manifest.tiktokenReserved = tiktoken.integer("reserved", 0, maxReservedTokens);
 }
 
+/// Of a stage, each plane has the layers behind those of the stage before.
+void checkStages(const JsonFields &root, const Manifest &manifest) {
+  const std::vector<StageFacts> &stages = manifest.ranks.stages;
+  for (size_t stage = 0; stage < stages.size(); ++stage) {
+    if (stages[stage].cache.size() != manifest.planes.size())
+      return root.fail("stages", "have " + std::to_string(stages[stage].cache.size()) +
+                                     " planes of the cache, \"cache\" " + std::to_string(manifest.planes.size()));
+    for (size_t plane = 0; plane < manifest.planes.size(); ++plane) {
+      const std::array<int64_t, 2> &own = stages[stage].cache[plane];
+      const int64_t begin = stage == 0 ? 0 : stages[stage - 1].cache[plane][1], layers = manifest.planes[plane].layers;
+      if (own[0] != begin || own[1] < own[0] || own[1] > layers || (stage + 1 == stages.size() && own[1] != layers))
+        return root.fail("stages", "have layers " + std::to_string(own[0]) + " to " + std::to_string(own[1]) +
+                                       " of a plane of " + std::to_string(layers) + " in stage " +
+                                       std::to_string(stage) + ", the stages before end with " + std::to_string(begin));
+    }
+  }
+}
+
+/// Of the rank that has most of weights and cache.
+int64_t cacheBytes(const Manifest &manifest) {
+  int64_t fullest = -1, cache = 0;
+  for (int64_t rank = 0; rank < manifest.ranks.count; rank += manifest.ranks.stageRanks()) {
+    int64_t own = 0;
+    for (size_t plane = 0; plane < manifest.planes.size(); ++plane) {
+      const std::array<int64_t, 2> layers = manifest.planeLayers(rank, plane);
+      own += (layers[1] - layers[0]) * manifest.planes[plane].layerBytes();
+    }
+    int64_t weights = 0;
+    for (int64_t each = rank; each < rank + manifest.ranks.stageRanks() && manifest.ranks.areSeveral(); ++each)
+      weights = std::max(weights, manifest.ranks.each[static_cast<size_t>(each)].weights);
+    if (own + weights > fullest)
+      fullest = own + weights, cache = own;
+  }
+  return cache;
+}
+
 void checkMemory(const JsonFields &root, const Manifest &manifest) {
-  int64_t cache = 0;
-  for (const CachePlane &plane : manifest.planes)
-    cache += plane.bytes();
   const JsonFields memory = root.object("memory");
-  if (cache != manifest.memory.cache)
+  if (const int64_t cache = cacheBytes(manifest); cache != manifest.memory.cache)
     memory.fail("cache", "is " + std::to_string(manifest.memory.cache) + " bytes, the planes of \"cache\" need " +
                              std::to_string(cache));
   const int64_t row = manifest.vocab * 4;
@@ -199,9 +236,9 @@ void checkGroups(const JsonFields &root, const Manifest &manifest) {
   }
 }
 
-/// Shares count no more bytes than there are weights: no sum of them overflows.
+/// Shares count no more bytes than there are weights of all stages: no sum of them overflows.
 void checkShares(const JsonFields &root, const Manifest &manifest) {
-  int64_t left = manifest.memory.weights;
+  int64_t left = manifest.memory.weights * manifest.ranks.stageCount();
   for (const SlotShares &run : manifest.shares) {
     const int64_t items = run.slots * k2rt_share_blocks(&run.share) * run.share.items;
     if (items == 0)
@@ -236,6 +273,7 @@ Manifest readRoot(const JsonFields &root, int64_t tokenizerBytes) {
   if (!isInsidePath(manifest.weightsIndex))
     root.fail("weights_index", "is not a path inside the bundle");
   checkGroups(root, manifest);
+  checkStages(root, manifest);
   checkMemory(root, manifest);
   checkShares(root, manifest);
   manifest.modelJson = root.raw("model");

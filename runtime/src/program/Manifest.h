@@ -22,7 +22,8 @@ struct CachePlane {
   int64_t pages = 0; ///< per layer
   int64_t group = 0; ///< of Manifest::groups
 
-  int64_t bytes() const { return layers * pages * 64 * width * bytesPerElement; }
+  int64_t layerBytes() const { return pages * 64 * width * bytesPerElement; }
+  int64_t bytes() const { return layers * layerBytes(); }
 };
 
 /// How many pages `tokens` tokens occupy.
@@ -63,10 +64,14 @@ struct KernelEntry {
   std::vector<std::string> variants;
 };
 
+/// Which stages of ranks have a weight: of a layer that which has the layer, of no layer all, or the first or last.
+enum class SlotStage : uint8_t { all, first, last };
+
 /// `slots` weight slots, one after another, that are read alike.
 struct SlotShares {
   int64_t slots = 0;
   k2rt_share share = {};
+  SlotStage stage = SlotStage::all;
 };
 
 /// MLA forms (numerics N4): one form everywhere, or by phase.
@@ -99,6 +104,11 @@ struct Manifest {
   int64_t tiktokenReserved = 0;              ///< ids behind its ranks that are special tokens
   std::vector<KernelEntry> kernels;
   std::vector<SlotShares> shares; ///< of all slots in their order; empty: not stated
+  /// Of plane `plane`, which layers a rank has, in the order of the plane's.
+  std::array<int64_t, 2> planeLayers(int64_t rank, size_t plane) const {
+    return ranks.stages.empty() ? std::array<int64_t, 2>{0, planes[plane].layers}
+                                : ranks.stages[static_cast<size_t>(ranks.stageOf(rank))].cache[plane];
+  }
   int64_t bytesPerToken = 0;
   std::string weightsIndex;
   /// JSON texts handed through to `info` and `bench`.

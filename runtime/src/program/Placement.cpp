@@ -67,26 +67,27 @@ std::vector<int32_t> Placement::fill(const ExpertPlacement &placement, std::vect
 
 Expected<Placement> Placement::parse(const std::vector<PlacementText> &texts, const Manifest &manifest, int32_t rank) {
   const RankFacts &facts = manifest.ranks;
-  const PlacedModel model{manifest.modelName, manifest.moeLayers, facts.placement.experts, facts.count,
-                          facts.placement.slots / facts.count};
+  const PlacedModel model{manifest.modelName, manifest.moeLayers, facts.placement.experts, facts.stageRanks(),
+                          facts.placement.slots / facts.stageRanks()};
   Placement all;
   all.moeLayers = manifest.moeLayers;
   all.expertCount = model.experts;
   all.slots = facts.placement.slots;
-  all.ranks = facts.count;
-  all.rank = rank;
+  all.ranks = facts.stageRanks();
+  all.rank = facts.placeOf(rank);
   for (const auto &[place, text, fromStep, isOwn] : texts) {
     const char *const remedy = isOwn ? compileAgain : "make it with k2c place STATISTICS --bundle DIR";
     Expected<ExpertPlacement> read = readExpertPlacement(text, place, model, remedy);
     if (!read)
       return read.takeError();
     for (const auto phase : {&PlacedExperts::prefill, &PlacedExperts::decode})
-      if (Status same = checkNodes(place, expertNodes(*read, phase, model.experts, facts.nodes), manifest); !same)
+      if (Status same = checkNodes(place, expertNodes(*read, phase, model.experts, facts.stageNodes()), manifest);
+          !same)
         return same.takeError();
-    all.numbered.push_back(all.fill(*read, &PlacedExperts::prefill, facts.nodes));
+    all.numbered.push_back(all.fill(*read, &PlacedExperts::prefill, facts.stageNodes()));
     const size_t prefill = all.numbered.size() - 1;
     if (read->hasPhases())
-      all.numbered.push_back(all.fill(*read, &PlacedExperts::decode, facts.nodes));
+      all.numbered.push_back(all.fill(*read, &PlacedExperts::decode, facts.stageNodes()));
     all.inOrder.push_back({place, fromStep, prefill, all.numbered.size() - 1, isOwn});
     if (all.numbered.size() > maxTables)
       return Error{K2RT_INVALID_ARGUMENT, "--placement",

@@ -60,8 +60,8 @@ private:
   std::vector<int32_t> fill(const ExpertPlacement &placement, std::vector<int32_t> PlacedExperts::*phase,
                             int64_t nodes) const;
 
-  std::vector<int64_t> moeLayers; ///< indices in the checkpoint, ascending
-  int64_t expertCount = 0, slots = 0, ranks = 1, rank = 0;
+  std::vector<int64_t> moeLayers;                          ///< indices in the checkpoint, ascending
+  int64_t expertCount = 0, slots = 0, ranks = 1, rank = 0; ///< of a stage; this one's number in it
   std::vector<std::vector<int32_t>> numbered;
   std::vector<PlacementPeriod> inOrder;
 };

@@ -26,7 +26,8 @@ static Status checkCollectives(const k2rt_ir_program &facts, const Manifest &man
   const auto *sites = static_cast<const k2rt_ir_collective *>(facts.collectives);
   for (size_t site = 0; site < manifest.ranks.collectives.size(); ++site) {
     const CollectiveFacts &wanted = manifest.ranks.collectives[site];
-    const bool isKnown = sites && sites[site].op == K2RT_ALL_TO_ALL_ROWS && sites[site].axis == wanted.axis;
+    const bool isKnown = sites && sites[site].op == wanted.op && sites[site].axis == wanted.axis &&
+                         sites[site].to >= 0 && sites[site].to < facts.n_collectives;
     if (!isKnown || sites[site].quota != wanted.quotaRows || sites[site].row_bytes != wanted.rowBytes ||
         sites[site].members != wanted.members)
       return Error{K2RT_INVALID_BUNDLE, path,

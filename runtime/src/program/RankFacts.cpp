@@ -1,7 +1,7 @@
-// The layout decides what the rest must say: "ep=R,dp=R" is R ranks that divide experts and sequences, and nothing
-// else. Each rank is listed with what it has, each site with what may arrive there. Programs whose steps may go in two
-// halves say of how many rows one is, as the program has buffers for no more: together they must hold the largest step
-// that the limits allow.
+// The layout decides what the rest must say: "ep=R,dp=R,pp=S" is S stages of R ranks that divide experts and sequences,
+// and nothing else. Each rank is listed with what it has, each site with what may arrive there. Programs whose steps
+// may go in two halves say of how many rows one is, as the program has buffers for no more: together they must hold the
+// largest step that the limits allow.
 #include "program/RankFacts.h"
 #include "base/File.h"
 #include "base/Utf8.h"
@@ -47,9 +47,39 @@ void checkLayout(const JsonFields &root, const RankFacts &facts) {
                               "=" + std::to_string(wanted) + " on " + std::to_string(facts.count) + " ranks");
   };
   for (const char *axis : {"ep", "dp"})
-    expect(axis, facts.count);
-  for (const char *axis : {"tp", "etp", "pp", "replicas"})
+    expect(axis, facts.stageRanks());
+  expect("pp", facts.stageCount());
+  for (const char *axis : {"tp", "etp", "replicas"})
     expect(axis, 1);
+}
+
+/// [first, end) with 0 <= first < end <= `most`; `begin`: what the first must be.
+std::array<int64_t, 2> readRange(const JsonFields &entry, const char *key, int64_t begin, int64_t most) {
+  const std::vector<int64_t> range = entry.integers(key, 0, most, 2);
+  if (range.size() != 2 || range[0] != begin || range[1] <= range[0])
+    entry.fail(key, "must be [" + std::to_string(begin) + ", end] with an end of at most " + std::to_string(most));
+  return {range[0], range[1]};
+}
+
+/// Stages have the layers one after another, and as many ranks each.
+void readStages(const JsonFields &root, int64_t layers, RankFacts &facts) {
+  if (!root.has("stages"))
+    return;
+  int64_t begin = 0;
+  for (const JsonFields &entry : root.objects("stages", maxRanks)) {
+    const std::array<int64_t, 2> range = readRange(entry, "layers", begin, layers);
+    StageFacts stage{range[0], range[1], {}};
+    begin = stage.endLayer;
+    for (const JsonFields &plane : entry.objects("cache", 256))
+      stage.cache.push_back({plane.integer("first", 0, layers), plane.integer("end", 0, layers)});
+    facts.stages.push_back(std::move(stage));
+  }
+  const auto count = static_cast<int64_t>(facts.stages.size());
+  const int64_t ofNode = facts.count / facts.nodes, ofStage = facts.count / std::max<int64_t>(count, 1);
+  if (count < 2 || begin != layers || facts.count % count != 0 || (ofStage % ofNode != 0 && ofNode % ofStage != 0))
+    root.fail("stages", "are " + std::to_string(count) + " up to layer " + std::to_string(begin) +
+                            ", must be two or more with all " + std::to_string(layers) + " layers, which divide the " +
+                            std::to_string(facts.count) + " ranks and fill nodes, or divide these");
 }
 
 void readPlacement(const JsonFields &root, int64_t experts, RankFacts &facts) {
@@ -63,29 +93,38 @@ void readPlacement(const JsonFields &root, int64_t experts, RankFacts &facts) {
   if (facts.placement.experts != experts)
     placement.fail("experts",
                    "is " + std::to_string(facts.placement.experts) + ", the model has " + std::to_string(experts));
-  if (facts.placement.slots % facts.count != 0 || facts.placement.slots < experts)
+  if (facts.placement.slots % facts.stageRanks() != 0 || facts.placement.slots < experts)
     placement.fail("slots", "is " + std::to_string(facts.placement.slots) + ", must be a multiple of the " +
-                                std::to_string(facts.count) + " ranks and hold " + std::to_string(experts) +
+                                std::to_string(facts.stageRanks()) + " ranks and hold " + std::to_string(experts) +
                                 " experts");
 }
 
 /// The group of a site.
 CollectiveFacts groupOf(const JsonFields &site, const RankFacts &facts) {
-  const std::string group = site.string("group");
-  for (const CollectiveFacts &known : {CollectiveFacts{"ep", K2RT_AXIS_EP, facts.count},
-                                       CollectiveFacts{"node", K2RT_AXIS_NODE, facts.count / facts.nodes},
-                                       CollectiveFacts{"rail", K2RT_AXIS_RAIL, facts.nodes}})
-    if (group == known.group)
-      return known;
-  site.fail("group", "is \"" + shortened(group) + "\", this runtime knows ep, node and rail");
+  const std::string group = site.string("group"), op = site.string("op");
+  const int64_t ofNode = facts.stageRanks() / facts.stageNodes();
+  const std::vector<CollectiveFacts> all = {
+      {K2RT_ALL_TO_ALL_ROWS, "ep", K2RT_AXIS_EP, facts.stageRanks()},
+      {K2RT_ALL_TO_ALL_ROWS, "node", K2RT_AXIS_NODE, ofNode},
+      {K2RT_ALL_TO_ALL_ROWS, "rail", K2RT_AXIS_RAIL, facts.stageNodes()},
+      {K2RT_SEND, "pp", K2RT_AXIS_PP, facts.stageCount()},
+      {K2RT_RECEIVE, "pp", K2RT_AXIS_PP, facts.stageCount()},
+  };
+  const char *const names[] = {"all_to_all_rows", "all_to_all_rows", "all_to_all_rows", "send", "receive"};
+  for (size_t i = 0; i < all.size(); ++i)
+    if (op == names[i] && group == all[i].group)
+      return all[i];
+  const bool isKnown = std::find(std::begin(names), std::end(names), op) != std::end(names);
+  if (!isKnown)
+    site.fail("op", "is \"" + shortened(op) + "\", this runtime knows all_to_all_rows, send and receive");
+  site.fail("group", "is \"" + shortened(group) + "\", of " + op + " this runtime knows " +
+                         (op == names[0] ? "ep, node and rail" : "pp"));
 }
 
 void readCollectives(const JsonFields &root, RankFacts &facts) {
   for (const JsonFields &entry : root.objects("collectives", maxSites)) {
     const auto site = static_cast<int64_t>(facts.collectives.size());
     entry.integer("site", site, site);
-    if (const std::string op = entry.string("op"); op != "all_to_all_rows")
-      entry.fail("op", "is \"" + shortened(op) + "\", this runtime knows all_to_all_rows");
     CollectiveFacts collective = groupOf(entry, facts);
     collective.quotaRows = entry.integer("quota_rows", 0, maxRows);
     collective.rowBytes = entry.integer("row_bytes", 1, maxRowBytes);
@@ -94,19 +133,22 @@ void readCollectives(const JsonFields &root, RankFacts &facts) {
   facts.collectivesJson = root.raw("collectives");
 }
 
-void readEach(const JsonFields &root, int64_t layers, RankFacts &facts) {
+void readEach(const JsonFields &root, int64_t layers, int64_t experts, RankFacts &facts) {
   for (const JsonFields &entry : root.objects("ranks", maxRanks)) {
     const auto rank = static_cast<int64_t>(facts.each.size());
     entry.integer("rank", rank, rank);
     OneRankFacts one;
     const int64_t node = rank / (facts.count / facts.nodes); // each node has the next ranks
     one.node = entry.integer("node", node, node);
-    one.stage = entry.integer("stage", 0, 0, 0);
+    one.stage = std::min(facts.stageOf(rank), facts.stageCount() - 1);
+    entry.integer("stage", one.stage, one.stage, one.stage);
+    const std::array<int64_t, 2> own = facts.layersOf(one.stage * facts.stageRanks(), layers);
     const std::vector<int64_t> range = entry.integers("layers", 0, layers, 2);
-    if (range.size() != 2 || range[0] != 0 || range[1] != layers)
-      entry.fail("layers", "must be [0, " + std::to_string(layers) + "]: every rank has all layers");
-    one.endLayer = layers;
-    const int64_t slots = facts.placement.slots / facts.count;
+    if (range.size() != 2 || range[0] != own[0] || range[1] != own[1])
+      entry.fail("layers", "must be [" + std::to_string(own[0]) + ", " + std::to_string(own[1]) +
+                               "], as of all ranks of stage " + std::to_string(one.stage));
+    one.firstLayer = own[0], one.endLayer = own[1];
+    const int64_t slots = facts.divideExperts() ? facts.placement.slots / facts.stageRanks() : experts;
     one.slots = entry.integer("slots", slots, slots);
     one.weights = entry.integer("weights", 0, maxBytes);
     facts.each.push_back(one);
@@ -143,12 +185,14 @@ RankFacts readRankFacts(const JsonFields &root, int64_t layers, int64_t experts)
     std::copy(tiers.begin(), tiers.end(), facts.tiers.begin());
   }
   facts.layout = root.string("layout", "dp=1");
+  readStages(root, layers, facts);
   if (facts.areSeveral() || root.has("layout"))
     checkLayout(root, facts);
   if (facts.areSeveral()) {
-    readPlacement(root, experts, facts);
+    if (facts.divideExperts())
+      readPlacement(root, experts, facts);
     readCollectives(root, facts);
-    readEach(root, layers, facts);
+    readEach(root, layers, experts, facts);
     readHalves(root, facts);
   } else if (root.has("collectives") && !root.objects("collectives", maxSites).empty()) {
     root.fail("collectives", "are of several ranks, topology.ranks is 1");

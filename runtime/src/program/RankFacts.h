@@ -3,6 +3,7 @@
 #define K2RT_PROGRAM_RANKFACTS_H
 
 #include "base/JsonFields.h"
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <string>
@@ -19,7 +20,8 @@ struct PlacementFacts {
 
 /// A site of the program at which ranks exchange rows.
 struct CollectiveFacts {
-  std::string group;     ///< "ep", "node" or "rail"
+  int32_t op = 0;        ///< K2RT_ALL_TO_ALL_ROWS, K2RT_SEND or K2RT_RECEIVE
+  std::string group;     ///< "ep", "pp", "node" or "rail"
   int32_t axis = 0;      ///< K2RT_AXIS_* of it
   int64_t members = 0;   ///< by the topology
   int64_t quotaRows = 0; ///< that a rank may send to another; 0: the program knows how many
@@ -39,6 +41,13 @@ struct HalvesFacts {
   int64_t from = 0; ///< steps of which a rank has at least so many go in halves
 };
 
+/// Ranks that have the same layers.
+struct StageFacts {
+  int64_t firstLayer = 0, endLayer = 0;
+  /// Of each plane of the cache, which of its layers: [first, end) in the order of the plane's.
+  std::vector<std::array<int64_t, 2>> cache;
+};
+
 struct RankFacts {
   int64_t count = 1, nodes = 1;
   std::array<std::string, 2> tiers = {"node", "network"}; ///< links within a node, and between nodes
@@ -46,14 +55,33 @@ struct RankFacts {
   PlacementFacts placement; ///< of several ranks
   std::vector<CollectiveFacts> collectives;
   std::vector<OneRankFacts> each; ///< of several ranks: an entry for each
+  std::vector<StageFacts> stages; ///< two or more; none: every rank has all layers
   HalvesFacts halves;
   std::string collectivesJson = "[]";
 
   bool areSeveral() const { return count > 1; }
+  int64_t stageCount() const { return std::max<int64_t>(static_cast<int64_t>(stages.size()), 1); }
+  /// Of one stage: ranks with sequences of their own, which divide the experts of its layers, and the nodes they are
+  /// on.
+  int64_t stageRanks() const { return count / stageCount(); }
+  int64_t stageNodes() const { return std::max<int64_t>(nodes / stageCount(), 1); }
+  bool divideExperts() const { return stageRanks() > 1; }
+  int64_t stageOf(int64_t rank) const { return rank / stageRanks(); }
+  /// Its number in its stage, by which sequences and experts are divided.
+  int64_t placeOf(int64_t rank) const { return rank % stageRanks(); }
+  /// Of the model's `layers` layers, those of the rank.
+  std::array<int64_t, 2> layersOf(int64_t rank, int64_t layers) const {
+    if (stages.empty())
+      return {0, layers};
+    const StageFacts &stage = stages[static_cast<size_t>(stageOf(rank))];
+    return {stage.firstLayer, stage.endLayer};
+  }
+  bool isFirstStage(int64_t rank) const { return stageOf(rank) == 0; }
+  bool isLastStage(int64_t rank) const { return stageOf(rank) + 1 == stageCount(); }
 };
 
-/// Reads "topology", "layout", "placement", "collectives", "ranks" and "halves" of a manifest whose model has so many
-/// layers and experts. Programs of one rank need none of them.
+/// Reads "topology", "layout", "stages", "placement", "collectives", "ranks" and "halves" of a manifest whose model has
+/// so many layers and experts. Programs of one rank need none of them.
 RankFacts readRankFacts(const JsonFields &root, int64_t layers, int64_t experts);
 
 } // namespace k2c::runtime

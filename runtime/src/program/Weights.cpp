@@ -8,6 +8,7 @@
 #include "program/Weights.h"
 #include "base/Hash.h"
 #include "base/JsonFields.h"
+#include "program/NamedSlots.h"
 #include <algorithm>
 #include <map>
 #include <numeric>
@@ -15,108 +16,26 @@
 
 namespace k2c::runtime {
 
-static constexpr size_t maxSlots = 1 << 20;
-static constexpr size_t maxExperts = 1 << 20;
-static constexpr int64_t maxBlobBytes = int64_t(1) << 46;
-static constexpr int64_t pageBytes = 4096;
-
 namespace {
 
-/// Bytes [offset, offset + bytes) of a file, as the index says.
-struct NamedRange {
-  std::string file;
-  int64_t offset = 0, bytes = 0;
-  std::vector<uint64_t> hashes; ///< of its chunks
-};
-
-struct NamedSlot {
-  int64_t number = -1;
-  std::string name;
-  std::optional<int64_t> layer;
-  bool isTable = false;
-  std::vector<std::optional<NamedRange>> ranges; ///< one, the whole file; of a table one for each entry
-  std::vector<int32_t> experts;                  ///< in the slots of a rank; empty: the table is of all
-};
-
-/// The hashes of the chunks of `bytes` bytes.
-std::vector<uint64_t> readHashes(const JsonFields &entry, int64_t bytes) {
-  std::vector<uint64_t> hashes;
-  for (const std::string &digits : entry.strings("chunks", static_cast<size_t>(maxBlobBytes / hugePageBytes))) {
-    const std::optional<uint64_t> hash = parseHash(digits);
-    if (!hash)
-      entry.fail("chunks", "has a hash that is not 16 hex digits");
-    hashes.push_back(hash.value_or(0));
-  }
-  const int64_t chunks = (bytes + hugePageBytes - 1) / hugePageBytes;
-  if (static_cast<int64_t>(hashes.size()) != chunks)
-    entry.fail("chunks", "has " + std::to_string(hashes.size()) + " hashes, " + std::to_string(bytes) + " bytes have " +
-                             std::to_string(chunks));
-  return hashes;
-}
-
-bool isPlainName(const std::string &name) {
-  return !name.empty() && name.size() < 256 && name[0] != '.' &&
-         std::all_of(
-             name.begin(), name.end(),
-             [](unsigned char c) { return std::isalnum(c) || c == '.' || c == '_' || c == '-'; });
-}
-
-NamedRange readRange(const JsonFields &entry) {
-  NamedRange range{entry.string("file"), 0, entry.integer("bytes", 0, maxBlobBytes), {}};
-  range.hashes = readHashes(entry, range.bytes);
-  if (!isPlainName(range.file))
-    entry.fail("file", "is not the plain name of a file beside the index");
-  return range;
-}
-
-NamedSlot readSlot(const JsonFields &entry, int32_t slotCount) {
-  NamedSlot slot;
-  slot.number = entry.integer("slot", 0, slotCount - 1);
-  slot.name = entry.string("name", "");
-  if (entry.has("layer"))
-    slot.layer = entry.integer("layer", 0, INT64_MAX);
-  entry.integer("chunk_bytes", hugePageBytes, hugePageBytes);
-  slot.isTable = entry.has("experts");
-  if (!slot.isTable) {
-    slot.ranges.emplace_back(readRange(entry));
-    return slot;
-  }
-  for (const std::optional<JsonFields> &expert : entry.objectsOrNulls("experts", maxExperts)) {
-    slot.ranges.emplace_back();
-    if (!expert)
-      continue;
-    slot.ranges.back() = readRange(*expert);
-    slot.ranges.back()->offset = expert->integer("offset", 0, maxBlobBytes);
-    const NamedRange &range = *slot.ranges.back();
-    if (range.offset % pageBytes || range.bytes % pageBytes || range.bytes == 0)
-      expert->fail("offset",
-                   "is " + std::to_string(range.offset) + ", of " + std::to_string(range.bytes) +
-                       " bytes: an expert is one or more whole pages of " + std::to_string(pageBytes),
-                   "run k2c pack");
-  }
-  return slot;
-}
-
-std::vector<NamedSlot> readIndex(const JsonFields &root, int32_t slotCount) {
-  root.integer("format", 1, 1);
-  std::vector<NamedSlot> slots(slotCount);
-  for (const JsonFields &entry : root.objects("slots", maxSlots)) {
-    NamedSlot slot = readSlot(entry, slotCount);
-    if (slots[slot.number].number >= 0)
-      entry.fail("slot", std::to_string(slot.number) + " is listed twice");
-    slots[slot.number] = std::move(slot);
-  }
-  for (int32_t i = 0; i < slotCount; ++i)
-    if (slots[i].number < 0)
-      root.fail("slots", "slot " + std::to_string(i) + " of " + std::to_string(slotCount) + " is missing",
-                "run k2c pack");
-  return slots;
+/// Leaves of the slots those of a stage. `shares` are of all slots.
+void takeStage(std::vector<NamedSlot> &slots, const std::vector<SlotShares> &shares, const StagePart &part) {
+  size_t slot = 0;
+  for (const SlotShares &run : shares)
+    for (int64_t i = 0; i < run.slots && slot < slots.size(); ++i, ++slot) {
+      NamedSlot &own = slots[slot];
+      own.isElsewhere = own.layer ? *own.layer < part.firstLayer || *own.layer >= part.endLayer
+                                  : (run.stage == SlotStage::first && !part.isFirst) ||
+                                        (run.stage == SlotStage::last && !part.isLast);
+      if (own.isElsewhere)
+        own.ranges.clear();
+    }
 }
 
 /// Leaves in each table of experts what is in the slots of a rank by table `table`.
 Status takeExperts(std::vector<NamedSlot> &slots, const Placement &placement, size_t table, const std::string &place) {
   for (NamedSlot &slot : slots) {
-    if (!slot.isTable)
+    if (!slot.isTable || slot.isElsewhere)
       continue;
     const int32_t *experts = slot.layer ? placement.expertsOf(table, *slot.layer) : nullptr;
     if (!experts || static_cast<int64_t>(slot.ranges.size()) != placement.experts())
@@ -136,6 +55,8 @@ Status takeExperts(std::vector<NamedSlot> &slots, const Placement &placement, si
 
 /// What contradicts the manifest in slot `number`, of which launches read `share`; "" when nothing does.
 std::string contradiction(const NamedSlot &slot, const k2rt_share &share) {
+  if (slot.isElsewhere)
+    return "";
   const std::string name = "slot " + std::to_string(slot.number) + " has ";
   const int64_t experts = slot.isTable ? static_cast<int64_t>(slot.ranges.size()) : 0;
   if (slot.isTable != (share.experts > 0))
@@ -271,7 +192,7 @@ std::optional<size_t> WeightMapper::rangeOf(NamedRange &range) {
 }
 
 Status WeightMapper::addSlot(NamedSlot &slot, const std::string &place) {
-  Weights::Slot added{std::move(slot.name), slot.layer, {}, {}, std::move(slot.experts)};
+  Weights::Slot added{std::move(slot.name), slot.layer, {}, {}, std::move(slot.experts), slot.isElsewhere};
   for (std::optional<NamedRange> &range : slot.ranges) {
     const std::optional<size_t> number = range ? rangeOf(*range) : Weights::noRange;
     if (!number)
@@ -285,18 +206,21 @@ Status WeightMapper::addSlot(NamedSlot &slot, const std::string &place) {
   }
   weights.parts.push_back(std::move(added));
   const Weights::Slot &last = weights.parts.back(); // its table stays where it is when the slot is moved
-  weights.addresses.push_back(slot.isTable ? static_cast<const void *>(last.table.data())
-                                           : weights.all[last.ranges[0]].base);
+  weights.addresses.push_back(slot.isElsewhere ? nullptr
+                              : slot.isTable   ? static_cast<const void *>(last.table.data())
+                                               : weights.all[last.ranges[0]].base);
   return {};
 }
 
 Expected<Weights> Weights::map(const std::string &folder, const std::string &index, const std::string &text,
-                               int32_t slotCount, const std::vector<SlotShares> &shares, const Placement &placement) {
+                               int32_t slotCount, const std::vector<SlotShares> &shares, const Placement &placement,
+                               const StagePart &part) {
   const std::string place = folder + "/" + index;
   Expected<std::vector<NamedSlot>> slots =
-      readJsonFields(text, place, [&](const JsonFields &root) { return readIndex(root, slotCount); });
+      readJsonFields(text, place, [&](const JsonFields &root) { return readNamedSlots(root, slotCount); });
   if (!slots)
     return slots.takeError();
+  takeStage(*slots, shares, part);
   std::vector<std::vector<NamedSlot>> tables(std::max<size_t>(placement.count(), 1) - 1, *slots);
   tables.push_back(std::move(*slots)); // of one table, as a rule, nothing is copied
   Weights weights;
@@ -332,6 +256,8 @@ Status Weights::checkFits(const k2rt_ir_program &program, const std::string &pla
     const int64_t bytes = static_cast<const int64_t *>(program.slot_bytes)[slot];
     const int64_t needed = bytes / static_cast<int64_t>(std::max<size_t>(experts, 1)); // of a range
     const std::string name = "slot " + std::to_string(slot) + " has ";
+    if (parts[part].isElsewhere)
+      continue;
     if (parts[part].table.size() != experts)
       return Error{K2RT_INVALID_BUNDLE, place,
                    name + std::to_string(parts[part].table.size()) + " experts, the program reads " +

@@ -25,16 +25,18 @@ void printRanks(JsonWriter &json, const Manifest &manifest, const std::string &f
     for (const std::string &transport : transportsOf(folder))
       json.value(transport);
   json.endList().key("groups").beginList();
-  for (const char *group : {"ep", "dp"})
-    json.beginObject().key("name").value(group).key("size").value(ranks.count).endObject();
+  for (const auto &[group, size] :
+       {std::pair{"ep", ranks.stageRanks()}, {"dp", ranks.stageRanks()}, {"pp", ranks.stageCount()}})
+    if (size > 1 || std::string_view(group) != "pp")
+      json.beginObject().key("name").value(group).key("size").value(size).endObject();
   json.endList().key("collectives").raw(ranks.collectivesJson);
-  if (!ranks.areSeveral())
+  if (!ranks.divideExperts())
     return;
   json.key("placement").beginObject().key("hash").value(ranks.placement.hash);
   json.key("experts").value(ranks.placement.experts).key("slots").value(ranks.placement.slots).endObject();
 }
 
-/// One rank with its certificate, in which only the weights are its own.
+/// One rank with its certificate, in which only weights and cache are its own.
 void printRank(JsonWriter &json, const Manifest &manifest, int64_t rank, int32_t threads) {
   const MemoryCertificate &memory = manifest.memory;
   // Scratch and logits are working memory of steps, as the arena is: the owned numbers and the reserve add up.
@@ -48,9 +50,16 @@ void printRank(JsonWriter &json, const Manifest &manifest, int64_t rank, int32_t
     json.key("layers").beginList().value(facts.firstLayer).value(facts.endLayer).endList();
     json.key("slots").value(facts.slots);
   }
-  json.key("peak_bytes").value(memory.peakBytes(threads) - memory.weights + weights);
+  int64_t cache = memory.cache;
+  if (!manifest.ranks.stages.empty()) {
+    cache = 0;
+    for (size_t plane = 0; plane < manifest.planes.size(); ++plane)
+      cache += (manifest.planeLayers(rank, plane)[1] - manifest.planeLayers(rank, plane)[0]) *
+               manifest.planes[plane].layerBytes();
+  }
+  json.key("peak_bytes").value(memory.peakBytes(threads) - memory.weights + weights - memory.cache + cache);
   json.key("threads").value(int64_t(threads)).key("owned").beginObject();
-  json.key("weights").value(weights).key("cache").value(memory.cache).key("arena").value(arena);
+  json.key("weights").value(weights).key("cache").value(cache).key("arena").value(arena);
   json.key("collectives").value(memory.collectives).key("code").value(memory.code).endObject();
   json.key("arena_parts").beginObject().key("arena").value(memory.arena);
   json.key("scratch_per_worker").value(memory.scratchPerWorker).key("logits").value(memory.logits).endObject();

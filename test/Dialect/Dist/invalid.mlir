@@ -168,3 +168,53 @@ func.func @all_to_all_c5(%x: !rows, %to: !counts, %from: !dist.counts<members = 
   %r = dist.all_to_all %x to %to from %from over ep site 0 : !rows, !counts, !dist.counts<members = 3> -> !rows
   return
 }
+
+// -----
+
+// expected-error @below {{'#dist.plan' [C7] expects two stages or more, the first from layer 0 and none empty, got array<i64: 0, 61>}}
+module attributes {dist.plan = #dist.plan<layout = "pp=2", expanded_from = 0, stages = [0, 61]>} {}
+
+// -----
+
+// expected-error @below {{'#dist.plan' [C7] expects two stages or more, the first from layer 0 and none empty, got array<i64: 0, 31, 31, 61>}}
+module attributes {dist.plan = #dist.plan<layout = "pp=3", expanded_from = 0, stages = [0, 31, 31, 61]>} {}
+
+// -----
+
+func.func @receive_c1(%e: tensor<?x64xf32, #nn.rows<entering>>) {
+  // expected-error @below {{'dist.receive' op [C1] expects a site that is not negative, got -1}}
+  %x = dist.receive %e site -1 : tensor<?x64xf32, #nn.rows<entering>> -> tensor<?x64xf32, #nn.rows<token>>
+  return
+}
+
+// -----
+
+func.func @receive_c2(%e: tensor<?x64xf32, #nn.rows<entering>>) {
+  // expected-error @below {{'dist.receive' op [C2] expects result columns of shape [64], got [32]}}
+  %x = dist.receive %e site 0 : tensor<?x64xf32, #nn.rows<entering>> -> tensor<?x32xf32, #nn.rows<token>>
+  return
+}
+
+// -----
+
+func.func @receive_c2_rows(%e: tensor<?x64xf32, #nn.rows<token>>) {
+  // expected-error @below {{'dist.receive' op [C2] expects the input in row space entering, got token}}
+  %x = dist.receive %e site 0 : tensor<?x64xf32, #nn.rows<token>> -> tensor<?x64xf32, #nn.rows<token>>
+  return
+}
+
+// -----
+
+func.func @send_c1(%x: tensor<?x64xf32, #nn.rows<token>>) {
+  // expected-error @below {{'dist.send' op [C1] expects sites that are not negative, got -2}}
+  dist.send %x site 0 to -2 : tensor<?x64xf32, #nn.rows<token>>
+  return
+}
+
+// -----
+
+func.func @send_c2(%e: tensor<?x64xf32, #nn.rows<entering>>) {
+  // expected-error @below {{'dist.send' op [C2] expects the input in row space token, got entering}}
+  dist.send %e site 0 to 1 : tensor<?x64xf32, #nn.rows<entering>>
+  return
+}

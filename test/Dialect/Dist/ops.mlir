@@ -47,3 +47,22 @@ func.func @exchange(%rows: !message, %sums: !sums, %sent: !counts, %returned: !c
   %placed = dist.all_to_all %sums to %back_counts from %returned over ep site 1 at [4096] : !sums, !counts, !counts -> !sums
   return
 }
+
+// -----
+
+// CHECK: dist.plan = #dist.plan<layout = "ep=4,dp=4,pp=2", expanded_from = -1, stages = [0, 31, 61]>
+module attributes {
+  dist.plan = #dist.plan<layout = "ep=4,dp=4,pp=2", expanded_from = -1, stages = [0, 31, 61]>
+} {}
+
+// -----
+
+// Rows that the stage before sends lie where those lie that enter here.
+// CHECK-LABEL: func.func @stage
+func.func @stage(%entering: tensor<?x64xf32, #nn.rows<entering>>) {
+  // CHECK: %[[X:received]] = dist.receive %{{.*}} site 4 : tensor<?x64xf32, #entering> -> tensor<?x64xf32, #tok>
+  %x = dist.receive %entering site 4 : tensor<?x64xf32, #nn.rows<entering>> -> tensor<?x64xf32, #nn.rows<token>>
+  // CHECK: dist.send %[[X]] site 5 to 4 : tensor<?x64xf32, #tok>
+  dist.send %x site 5 to 4 : tensor<?x64xf32, #nn.rows<token>>
+  return
+}

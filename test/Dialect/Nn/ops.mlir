@@ -119,6 +119,8 @@ module @model attributes {
     nn.capture %0, %b embed : !x
     // CHECK: nn.layers %{{.*}}, %{{.*}} [@dense_layer[0 to 1], @moe_layer[1 to 3]] : tensor
     %1 = nn.layers %0, %b [@dense_layer[0 to 1], @moe_layer[1 to 3]] : !x
+    // CHECK: nn.layers %{{.*}}, %{{.*}} [@dense_layer[0 to 1], @moe_layer[1 to 9]] of_stage : tensor
+    %own = nn.layers %1, %b [@dense_layer[0 to 1], @moe_layer[1 to 9]] of_stage : !x
     // CHECK: nn.layers %{{.*}}, %{{.*}} [@dense_layer[0 to 1], (@moe_layer, @moe_layer, @dense_layer)[1 to 9]] : tensor
     %t = nn.layers %1, %b [@dense_layer[0 to 1], (@moe_layer, @moe_layer, @dense_layer)[1 to 9]] : !x
     // CHECK: nn.output_rows %{{.*}}, %{{.*}} : tensor<?x64xf32, #tok> -> tensor<?x64xf32, #output>

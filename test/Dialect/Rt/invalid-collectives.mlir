@@ -182,3 +182,39 @@ func.func @step() {
 }
 // expected-error @below {{'rt.program' op [C5] expects a second arena for what is done for the second half of a step, got none}}
 rt.program @program entries {serve = @step} arena 8192 scratch 512
+
+// -----
+
+// expected-error @below {{'rt.collective' op [C3] expects a site to which it goes of send}}
+rt.collective @s site 0 op send axis pp members 2 row_bytes 64
+
+// -----
+
+// expected-error @below {{'rt.collective' op [C3] expects no site to which it goes of receive}}
+rt.collective @s site 0 op receive axis pp members 2 row_bytes 64 to 1
+
+// -----
+
+rt.collective @s site 0 op receive axis pp members 2 row_bytes 64
+func.func @collective_start_c2(%p: !rt.ptr) {
+  // expected-error @below {{'rt.collective_start' op [C2] expects rows at @s}}
+  rt.collective_start @s source %p to %p result %p from %p
+  return
+}
+
+// -----
+
+rt.collective @s site 0 op all_to_all_rows axis ep members 2 row_bytes 64
+func.func @collective_start_c2_all(%p: !rt.ptr) {
+  // expected-error @below {{'rt.collective_start' op [C2] expects a source, counts and a result at @s}}
+  rt.collective_start @s rows %p
+  return
+}
+
+// -----
+
+func.func @stage_layers_c1() {
+  // expected-error @below {{'rt.stage_layers' op [C1] expects 0 <= first <= last, got 3 to 1}}
+  %f, %e = rt.stage_layers 3 to 1
+  return
+}

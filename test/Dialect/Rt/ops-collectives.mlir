@@ -5,6 +5,10 @@
 rt.collective @site0 site 0 op all_to_all_rows axis ep members 2 row_bytes 14464 quota 256
 // CHECK: rt.collective @site1 site 1 op all_to_all_rows axis ep members 2 row_bytes 14336{{$}}
 rt.collective @site1 site 1 op all_to_all_rows axis ep members 2 row_bytes 14336
+// CHECK: rt.collective @site2 site 2 op receive axis pp members 2 row_bytes 28672{{$}}
+rt.collective @site2 site 2 op receive axis pp members 2 row_bytes 28672
+// CHECK: rt.collective @site3 site 3 op send axis pp members 2 row_bytes 28672 to 2
+rt.collective @site3 site 3 op send axis pp members 2 row_bytes 28672 to 2
 rt.kernel @unpack id 0 hash "9a3f" variants ["all"]
 
 // CHECK-LABEL: func.func @layer(
@@ -39,6 +43,17 @@ func.func @layer(%l: index) {
   // CHECK: rt.collective_start @site1 source
   rt.collective_start @site1 source %x to %sent result %in from %came
   rt.collective_wait @site1
+  return
+}
+
+// CHECK-LABEL: func.func @stage(
+func.func @stage() {
+  // CHECK: %[[FROM:from]], %[[END:end]] = rt.stage_layers 1 to 61
+  %from, %end = rt.stage_layers 1 to 61
+  %x = rt.arena 0
+  // CHECK: rt.collective_start @site2 rows %{{.*}}
+  rt.collective_start @site2 rows %x
+  rt.collective_wait @site2
   return
 }
 

@@ -6,6 +6,8 @@ rt.program @kimi entries {serve = @step} arena 671088640 scratch 1048576 expande
 // CHECK: rt.weight_slots @qa.panels of @qa first 12 count 3 bytes 8192 layout #rt.panels<bf16, matrices = 1, n = 48, k = 64> share items 2 item_bytes 4096
 rt.weight_slots @qa.panels of @qa first 12 count 3 bytes 8192 layout #rt.panels<bf16, matrices = 1, n = 48, k = 64, parts = 1, block_columns = 0, block_rows = 0>
     share items 2 item_bytes 4096
+// CHECK: rt.weight_slots @head.panels of @head first 17 count 1 bytes 8192 layout #rt.panels<bf16, matrices = 1, n = 48, k = 64> on last share items 2 item_bytes 4096
+rt.weight_slots @head.panels of @head first 17 count 1 bytes 8192 layout #rt.panels<bf16, matrices = 1, n = 48, k = 64> on last share items 2 item_bytes 4096
 // CHECK: rt.weight_slots @gu.panels of @gu first 15 count 1 bytes 10240 layout #rt.panels<f8E4M3FN, matrices = 8, n = 64, k = 128, parts = 2, block_columns = 128, block_rows = 128>
 rt.weight_slots @gu.panels of @gu first 15 count 1 bytes 10240 layout #rt.panels<f8E4M3FN, matrices = 8, n = 64, k = 128, parts = 2, block_columns = 128, block_rows = 128>
 // CHECK: rt.weight_slots @kv.rows of @kv first 16 count 1 bytes 10240 layout #rt.rows<bf16, matrices = 1, n = 80, k = 64>

@@ -26,12 +26,13 @@ def changes(text):
         for value in values:
             if value != int(found[1]):
                 yield f"{field} = {value}", text[:found.start(1)] + str(value) + text[found.end(1):]
-    for layout in ("dp=2", "ep=1", "pp=1,dp=1", "experts=2"):
+    for layout in ("dp=2", "ep=1", "pp=1,dp=1", "pp=2", "experts=2"):
         yield f'layout = "{layout}"', text.replace('layout = "dp=1"', f'layout = "{layout}"')
     end = re.search(r"dist\.plan<[^<>]*", text).end()
     passes = ("fusion", "launch-groups", "buffer-reuse", "prefetch-weights", "x")
     for field in (*(f'without = ["{name}"]' for name in passes),
-                  "tile_choice = 1", "route_limit = 1", "locality_penalty = 0.5", "halves_from = 4"):
+                  "tile_choice = 1", "route_limit = 1", "locality_penalty = 0.5", "halves_from = 4",
+                  "stages = [0, 1, 2]"):
         yield field, f"{text[:end]}, {field}{text[end:]}"
 
 

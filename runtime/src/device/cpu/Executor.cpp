@@ -139,7 +139,8 @@ int32_t Executor::launchNowait(k2rt_ir_worker *worker, int32_t kernel, k2rt_ir_k
 int32_t Executor::collectiveStart(k2rt_ir_worker *worker, int32_t site, int64_t layer, void *const *buffers) {
   Executor &self = *static_cast<Worker *>(worker->context)->executor;
   if (worker->index == 0)
-    self.collectives.start(self.halfOf(*worker), site, layer, self.steps, buffers);
+    self.collectives.start(self.halfOf(*worker), site, layer, self.steps,
+                           static_cast<const k2rt_ir_step *>(worker->step)->token_rows, buffers);
   return 0;
 }
 

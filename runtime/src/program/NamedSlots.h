@@ -1,0 +1,36 @@
+// The slots of weights/index.json as it names them, before anything is mapped.
+#ifndef K2RT_PROGRAM_NAMEDSLOTS_H
+#define K2RT_PROGRAM_NAMEDSLOTS_H
+
+#include "base/JsonFields.h"
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace k2c::runtime {
+
+/// Bytes [offset, offset + bytes) of a file, as the index says.
+struct NamedRange {
+  std::string file;
+  int64_t offset = 0, bytes = 0;
+  std::vector<uint64_t> hashes; ///< of its chunks
+};
+
+struct NamedSlot {
+  int64_t number = -1;
+  std::string name;
+  std::optional<int64_t> layer;
+  bool isTable = false;
+  std::vector<std::optional<NamedRange>> ranges; ///< one, the whole file; of a table one for each entry
+  std::vector<int32_t> experts;                  ///< in the slots of a rank; empty: the table is of all
+  bool isElsewhere = false;                      ///< of another stage
+};
+
+/// Reads the slots of an index, `slotCount` of them by number. Refuses what is missing, twice or out of range, a file
+/// name that is a path, and another number of hashes than a range has chunks.
+std::vector<NamedSlot> readNamedSlots(const JsonFields &root, int32_t slotCount);
+
+} // namespace k2c::runtime
+
+#endif
