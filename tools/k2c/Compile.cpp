@@ -87,8 +87,10 @@ static void addMachines(CLI::App &c, CompileOptions &options) {
   c.add_option("--topology", options.topology, "a built-in topology or a file")->capture_default_str();
   c.add_option(
       "--layout", options.layout,
-      "how the ranks of a topology divide the work: ep=8,dp=8 on 8 ranks, with redundant=N expert slots beyond "
-      "the experts, step=N as --step-tokens (default: ep and dp as many as ranks)");
+      "how the ranks of a topology divide the work: ep=8,dp=8 on 8 ranks, ep=4,dp=4,pp=2 in two stages of layers, with "
+      "redundant=N expert slots beyond the experts, step=N as --step-tokens (default: ep and dp as many as ranks, in "
+      "the "
+      "fewest stages whose memory fits)");
   c.add_option("--placement", options.placement,
                "file of k2c place: which rank holds which experts, copies included (default: in order, copies in the "
                "redundant slots)");
