@@ -199,6 +199,18 @@ struct PackedRanks {
   std::map<int64_t, std::set<int32_t>> experts;
 };
 
+/// The end of each stage's layers; empty: every rank has all layers.
+std::vector<int64_t> endsOfStages(const json &manifest) {
+  std::vector<int64_t> ends;
+  if (auto stages = manifest.find("stages"); stages != manifest.end() && stages->is_array())
+    for (const json &stage : *stages)
+      ends.push_back(stage.is_object() && stage.contains("layers") && stage["layers"].is_array() &&
+                             stage["layers"].size() == 2 && stage["layers"][1].is_number_integer()
+                         ? stage["layers"][1].get<int64_t>()
+                         : 0);
+  return ends;
+}
+
 Expected<PackedRanks> packedRanks(const std::string &bundle, const std::string &list, const json &manifest,
                                   const ModelSpec &spec) {
   PackedRanks packed;
@@ -210,11 +222,21 @@ Expected<PackedRanks> packedRanks(const std::string &bundle, const std::string &
     return Error{"--ranks " + shortened(list),
                  "is no list of ranks of the program, which has 0 to " + std::to_string(count - 1),
                  "name some of them: --ranks 0-3,6"};
-  int64_t ofStage = count;
-  if (auto stages = manifest.find("stages"); stages != manifest.end() && stages->is_array() && !stages->empty())
-    ofStage = count / std::min<int64_t>(static_cast<int64_t>(stages->size()), count);
-  if (ofStage == 1)
+  const std::vector<int64_t> ends = endsOfStages(manifest);
+  const auto stages = std::max<int64_t>(static_cast<int64_t>(ends.size()), 1), ofStage = count / stages;
+  if (ofStage < 1 || count % stages != 0)
+    return damaged(bundle, std::to_string(stages) + " stages do not divide " + std::to_string(count) + " ranks");
+  const auto has = [&](int64_t rank, int64_t layer) {
+    const auto stage = static_cast<size_t>(rank / ofStage);
+    return ends.empty() || (layer < ends[stage] && (stage == 0 || layer >= ends[stage - 1]));
+  };
+  if (ofStage == 1) { // each has all experts of its layers
+    for (const int64_t layer : spec.moeLayers())
+      for (const int64_t rank : packed.ranks)
+        for (int64_t expert = 0; has(rank, layer) && expert < spec.moe->experts; ++expert)
+          packed.experts[layer].insert(static_cast<int32_t>(expert));
     return packed;
+  }
   const std::string path = (fs::path(bundle) / placementFile).string();
   Expected<std::string> text = readUserFile(path, maxPlacementBytes);
   if (!text)
@@ -227,7 +249,7 @@ Expected<PackedRanks> packedRanks(const std::string &bundle, const std::string &
     return placement.takeError();
   for (const auto &[layer, placed] : placement->layers)
     for (const int64_t rank : packed.ranks)
-      for (int64_t slot = 0; slot < placement->slotsOfRank; ++slot)
+      for (int64_t slot = 0; has(rank, layer) && slot < placement->slotsOfRank; ++slot)
         packed.experts[layer].insert(placed.decode[rank % ofStage * placement->slotsOfRank + slot]);
   return packed;
 }
