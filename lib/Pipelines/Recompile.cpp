@@ -122,7 +122,7 @@ Status readRanks(Record record, Inputs &inputs) {
   inputs.planOptions.layout = std::move(*parsed);
   if (record.has("/halves"))
     inputs.halvesFrom = record.number("/halves/from", 1, 1 << 20);
-  return readBound(record, nodes, inputs);
+  return readBound(record, nodesOfStage(inputs.planOptions.layout, nodes), inputs);
 }
 
 /// What tiles depend on beside the options.

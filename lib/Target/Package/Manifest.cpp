@@ -64,8 +64,9 @@ json numericsJson(const ModelSpec &spec, const Plan &plan, const ProgramFacts &p
                    {"mla", program.mla},
                    {"class", program.bitClass}};
   if (program.bound.isBound()) {
-    const std::string nodes =
-        expertNodes(bundle.placement, &PlacedExperts::decode, spec.moe->experts, bundle.nodes).hash();
+    const std::string nodes = expertNodes(bundle.placement, &PlacedExperts::decode, spec.moe->experts,
+                                          nodesOfStage(plan.layout, bundle.nodes))
+                                  .hash();
     numerics.update(
         {{"route_limit", program.bound.limit}, {"locality_penalty", program.bound.penalty}, {"expert_nodes", nodes}});
     id += boundNumerics(program.bound.limit, program.bound.penalty, nodes);
