@@ -115,13 +115,14 @@ TEST(RankFacts, CollectivesThatAreNotKnownAreRefused) {
 }
 
 /// Of two ranks and two layers, with these stages.
-std::string stagesWith(const std::vector<json> &stages, const char *layout = "pp=2") {
+std::string stagesWith(const std::vector<json> &stages, const char *layout = "pp=2", int64_t weights = 0) {
   FakeBundle fake("fake_ranks2");
   fake.manifest["layout"] = layout;
   fake.manifest["stages"] = stages;
   fake.manifest["collectives"] = json::array();
   for (const int rank : {0, 1}) {
     fake.manifest["ranks"][rank]["stage"] = rank;
+    fake.manifest["ranks"][rank]["weights"] = rank * weights;
     fake.manifest["ranks"][rank]["layers"] = {rank, rank + 1};
     fake.manifest["ranks"][rank]["slots"] = fake.manifest["model"]["experts"];
   }
@@ -149,6 +150,15 @@ TEST(RankFacts, StagesHaveLayersOneAfterAnother) {
   EXPECT_EQ(stagesWith({first, stageOf({1, 2}, {planeOf(0, 2), planeOf(0, 2)})}),
             "manifest.json: stages: have layers 0 to 2 of a plane of 2 in stage 1, the stages before end with 1" +
                 again);
+}
+
+TEST(RankFacts, NoStageHasMoreThanTheCertificate) {
+  const json first = stageOf({0, 1}, {planeOf(0, 1), planeOf(0, 1)});
+  const json last = stageOf({1, 2}, {planeOf(1, 2), planeOf(1, 2)});
+  const std::string said = stagesWith({first, last}, "pp=2", /*weights=*/1 << 30);
+  EXPECT_NE(said.find("manifest.json: memory.cache: is "), std::string::npos) << said;
+  EXPECT_NE(said.find(" of weights, rank 1 has "), std::string::npos) << said;
+  EXPECT_NE(said.find(" of both; compile the bundle again"), std::string::npos) << said;
 }
 
 TEST(RankFacts, SlotsOfAnEndAreOfAStage) {

@@ -187,29 +187,33 @@ void checkStages(const JsonFields &root, const Manifest &manifest) {
   }
 }
 
-/// Of the rank that has most of weights and cache.
-int64_t cacheBytes(const Manifest &manifest) {
-  int64_t fullest = -1, cache = 0;
-  for (int64_t rank = 0; rank < manifest.ranks.count; rank += manifest.ranks.stageRanks()) {
-    int64_t own = 0;
-    for (size_t plane = 0; plane < manifest.planes.size(); ++plane) {
-      const std::array<int64_t, 2> layers = manifest.planeLayers(rank, plane);
-      own += (layers[1] - layers[0]) * manifest.planes[plane].layerBytes();
-    }
-    int64_t weights = 0;
-    for (int64_t each = rank; each < rank + manifest.ranks.stageRanks() && manifest.ranks.areSeveral(); ++each)
-      weights = std::max(weights, manifest.ranks.each[static_cast<size_t>(each)].weights);
-    if (own + weights > fullest)
-      fullest = own + weights, cache = own;
+/// Of the rank's layers.
+int64_t cacheOf(const Manifest &manifest, int64_t rank) {
+  int64_t bytes = 0;
+  for (size_t plane = 0; plane < manifest.planes.size(); ++plane) {
+    const std::array<int64_t, 2> layers = manifest.planeLayers(rank, plane);
+    bytes += (layers[1] - layers[0]) * manifest.planes[plane].layerBytes();
   }
-  return cache;
+  return bytes;
+}
+
+/// Of stages, the certificate is of that which has most of weights and cache together.
+void checkCache(const JsonFields &memory, const Manifest &manifest) {
+  const int64_t cache = manifest.memory.cache, weights = manifest.memory.weights;
+  if (manifest.ranks.stages.empty() && cacheOf(manifest, 0) != cache)
+    memory.fail("cache", "is " + std::to_string(cache) + " bytes, the planes of \"cache\" need " +
+                             std::to_string(cacheOf(manifest, 0)));
+  for (int64_t rank = 0; !manifest.ranks.stages.empty() && rank < manifest.ranks.count; ++rank)
+    if (const int64_t own = cacheOf(manifest, rank) + manifest.ranks.each[static_cast<size_t>(rank)].weights;
+        own > cache + weights)
+      memory.fail("cache", "is " + std::to_string(cache) + " bytes beside " + std::to_string(weights) +
+                               " of weights, rank " + std::to_string(rank) + " has " + std::to_string(own) +
+                               " of both");
 }
 
 void checkMemory(const JsonFields &root, const Manifest &manifest) {
   const JsonFields memory = root.object("memory");
-  if (const int64_t cache = cacheBytes(manifest); cache != manifest.memory.cache)
-    memory.fail("cache", "is " + std::to_string(manifest.memory.cache) + " bytes, the planes of \"cache\" need " +
-                             std::to_string(cache));
+  checkCache(memory, manifest);
   const int64_t row = manifest.vocab * 4;
   if (manifest.memory.logits < row)
     memory.fail("logits", "is " + std::to_string(manifest.memory.logits) + " bytes, one row of " +
@@ -238,7 +242,8 @@ void checkGroups(const JsonFields &root, const Manifest &manifest) {
 
 /// Shares count no more bytes than there are weights of all stages: no sum of them overflows.
 void checkShares(const JsonFields &root, const Manifest &manifest) {
-  int64_t left = manifest.memory.weights * manifest.ranks.stageCount();
+  int64_t left = (manifest.memory.weights + (manifest.ranks.stages.empty() ? 0 : manifest.memory.cache)) *
+                 manifest.ranks.stageCount(); // no stage has more weights than the fullest of both
   for (const SlotShares &run : manifest.shares) {
     const int64_t items = run.slots * k2rt_share_blocks(&run.share) * run.share.items;
     if (items == 0)
