@@ -18,9 +18,12 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// Of a rank's weights and code, what is in memory once however many ranks run here: all but experts.
+/// Of a rank's weights and code, what is in memory once however many ranks run here: all but experts; of stages the
+/// code.
 int64_t sharedBytes(const json &manifest) {
   const json &memory = manifest.at("memory");
+  if (manifest.contains("stages"))
+    return memory.at("code").get<int64_t>();
   int64_t bytes = memory.at("weights").get<int64_t>() + memory.at("code").get<int64_t>();
   for (const json &run : manifest.at("shares"))
     bytes -= run.at("slots").get<int64_t>() * run.value("experts", int64_t(0)) * run.value("items", int64_t(0)) *

@@ -157,6 +157,7 @@ TEST(RankFacts, NoStageHasMoreThanTheCertificate) {
   const json last = stageOf({1, 2}, {planeOf(1, 2), planeOf(1, 2)});
   const std::string said = stagesWith({first, last}, "pp=2", /*weights=*/1 << 30);
   EXPECT_NE(said.find("manifest.json: memory.cache: is "), std::string::npos) << said;
+  EXPECT_NE(said.find(" bytes beside "), std::string::npos) << said;
   EXPECT_NE(said.find(" of weights, rank 1 has "), std::string::npos) << said;
   EXPECT_NE(said.find(" of both; compile the bundle again"), std::string::npos) << said;
 }

@@ -14,8 +14,10 @@ namespace k2c::runtime {
 /// With every digit: what is needed may exceed what is allowed by little.
 static std::string exactly(int64_t bytes) { return formatBytes(bytes) + " = " + std::to_string(bytes) + " bytes"; }
 
-/// Of the weights of a rank, what no other has: experts.
-static int64_t expertBytes(const Manifest &manifest) {
+/// Of the weights of a rank, what no other need have: experts; of stages all.
+static int64_t ownWeights(const Manifest &manifest) {
+  if (!manifest.ranks.stages.empty())
+    return manifest.memory.weights;
   int64_t bytes = 0;
   for (const SlotShares &run : manifest.shares)
     bytes += run.slots * run.share.experts * run.share.items * run.share.item_bytes;
@@ -26,7 +28,7 @@ Status checkMemoryFits(const Manifest &manifest, int32_t threads, const Containe
   const MemoryCertificate &memory = manifest.memory;
   const int64_t anonymous = ranks * memory.anonymousBytes(threads);
   const int64_t peak =
-      k2rt_host_bytes(ranks, memory.peakBytes(threads), memory.weights + memory.code - expertBytes(manifest));
+      k2rt_host_bytes(ranks, memory.peakBytes(threads), memory.weights + memory.code - ownWeights(manifest));
   const std::string what = ranks == 1 ? "the bundle needs " : std::to_string(ranks) + " ranks of the bundle need ";
   const std::string remedy = "give the container more memory, or compile with smaller --max-sequences, --max-context "
                              "or --step-tokens";
