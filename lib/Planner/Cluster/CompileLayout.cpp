@@ -20,8 +20,10 @@ static int64_t routedExperts(const ModelSpec &spec) { return spec.moe ? spec.moe
 /// Slots beyond the experts so that every rank has as many.
 static int64_t fillingSlots(int64_t experts, int64_t ranks) { return (ranks - experts % ranks) % ranks; }
 
-/// Ranks of a stage fill nodes, or several stages fill one, as groups of a node have equally many.
-static bool fillNodes(const Topology &topology, int64_t stages) {
+/// Stages have as many ranks each, which fill nodes, or several stages fill one, as groups of a node have equally many.
+static bool dividesRanks(const Topology &topology, int64_t stages) {
+  if (topology.ranks() % stages != 0)
+    return false;
   const int64_t ofStage = topology.ranks() / stages, ofNode = topology.ranks() / topology.nodes();
   return ofStage % ofNode == 0 || ofNode % ofStage == 0;
 }
@@ -36,7 +38,7 @@ ParallelLayout k2c::compileLayout(const ModelSpec &spec, const Topology &topolog
 
 std::optional<int64_t> k2c::nextStages(const ModelSpec &spec, const Topology &topology, int64_t stages) {
   for (int64_t more = stages + 1; more <= std::min(topology.ranks(), spec.layerCount()); ++more)
-    if (topology.ranks() % more == 0 && fillNodes(topology, more))
+    if (dividesRanks(topology, more))
       return more;
   return std::nullopt;
 }
@@ -73,8 +75,7 @@ namespace {
 
 /// `layout`, where its redundant slots are ones that compile, else those nearest to them; all else is the default's.
 ParallelLayout nearestCompiled(const ModelSpec &spec, const Topology &topology, const ParallelLayout &layout) {
-  const bool areStages = layout.pp >= 1 && layout.pp <= spec.layerCount() && topology.ranks() % layout.pp == 0 &&
-                         fillNodes(topology, layout.pp);
+  const bool areStages = layout.pp >= 1 && layout.pp <= spec.layerCount() && dividesRanks(topology, layout.pp);
   ParallelLayout nearest = compileLayout(spec, topology, areStages ? layout.pp : 1);
   const int64_t experts = routedExperts(spec), most = (nearest.ep - 1) * experts;
   if (layout.redundantExperts > 0 && nearest.ep > 1) {
@@ -124,7 +125,7 @@ Status checkStages(const ModelSpec &spec, const Topology &topology, const Parall
                  stages + ", and model '" + shortened(spec.name) + "' has " + std::to_string(spec.layerCount()) +
                      " layers: every stage has one",
                  remedy};
-  if (ranks % layout.pp != 0 || !fillNodes(topology, layout.pp))
+  if (!dividesRanks(topology, layout.pp))
     return Error{"--layout",
                  stages + ", and topology '" + shortened(topology.name) + "' has " + std::to_string(ranks) +
                      " ranks on " + std::to_string(topology.nodes()) +

@@ -187,24 +187,14 @@ void checkStages(const JsonFields &root, const Manifest &manifest) {
   }
 }
 
-/// Of the rank's layers.
-int64_t cacheOf(const Manifest &manifest, int64_t rank) {
-  int64_t bytes = 0;
-  for (size_t plane = 0; plane < manifest.planes.size(); ++plane) {
-    const std::array<int64_t, 2> layers = manifest.planeLayers(rank, plane);
-    bytes += (layers[1] - layers[0]) * manifest.planes[plane].layerBytes();
-  }
-  return bytes;
-}
-
 /// Of stages, the certificate is of that which has most of weights and cache together.
 void checkCache(const JsonFields &memory, const Manifest &manifest) {
   const int64_t cache = manifest.memory.cache, weights = manifest.memory.weights;
-  if (manifest.ranks.stages.empty() && cacheOf(manifest, 0) != cache)
+  if (manifest.ranks.stages.empty() && manifest.cacheBytes(0) != cache)
     memory.fail("cache", "is " + std::to_string(cache) + " bytes, the planes of \"cache\" need " +
-                             std::to_string(cacheOf(manifest, 0)));
+                             std::to_string(manifest.cacheBytes(0)));
   for (int64_t rank = 0; !manifest.ranks.stages.empty() && rank < manifest.ranks.count; ++rank)
-    if (const int64_t own = cacheOf(manifest, rank) + manifest.ranks.each[static_cast<size_t>(rank)].weights;
+    if (const int64_t own = manifest.cacheBytes(rank) + manifest.ranks.each[static_cast<size_t>(rank)].weights;
         own > cache + weights)
       memory.fail("cache", "is " + std::to_string(cache) + " bytes beside " + std::to_string(weights) +
                                " of weights, rank " + std::to_string(rank) + " has " + std::to_string(own) +
@@ -294,6 +284,15 @@ Manifest readRoot(const JsonFields &root, int64_t tokenizerBytes) {
 }
 
 } // namespace
+
+int64_t Manifest::cacheBytes(int64_t rank) const {
+  int64_t bytes = 0;
+  for (size_t plane = 0; plane < planes.size(); ++plane) {
+    const std::array<int64_t, 2> layers = planeLayers(rank, plane);
+    bytes += (layers[1] - layers[0]) * planes[plane].layerBytes();
+  }
+  return bytes;
+}
 
 int32_t Manifest::promptForm(int64_t newTokens) const {
   if (mla != MlaForm::phased)

@@ -117,6 +117,8 @@ struct Manifest {
 
   /// Output rows of a step, at most.
   int64_t outputRows() const { return memory.logits / (vocab * 4); }
+  /// Of all planes, what a rank has.
+  int64_t cacheBytes(int64_t rank) const;
   /// The form of a prompt segment with `newTokens` tokens: K2RT_FORM_*.
   int32_t promptForm(int64_t newTokens) const;
   /// The form of generated tokens.

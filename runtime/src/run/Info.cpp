@@ -50,13 +50,7 @@ void printRank(JsonWriter &json, const Manifest &manifest, int64_t rank, int32_t
     json.key("layers").beginList().value(facts.firstLayer).value(facts.endLayer).endList();
     json.key("slots").value(facts.slots);
   }
-  int64_t cache = memory.cache;
-  if (!manifest.ranks.stages.empty()) {
-    cache = 0;
-    for (size_t plane = 0; plane < manifest.planes.size(); ++plane)
-      cache += (manifest.planeLayers(rank, plane)[1] - manifest.planeLayers(rank, plane)[0]) *
-               manifest.planes[plane].layerBytes();
-  }
+  const int64_t cache = manifest.cacheBytes(rank);
   json.key("peak_bytes").value(memory.peakBytes(threads) - memory.weights + weights - memory.cache + cache);
   json.key("threads").value(int64_t(threads)).key("owned").beginObject();
   json.key("weights").value(weights).key("cache").value(cache).key("arena").value(arena);
