@@ -6,7 +6,7 @@ include "mlir/IR/EnumAttr.td"
 
 /// The numbers are those of k2rt/program.h.
 def Dist_Axis : I32Enum<"Axis", "in what the ranks of a group differ", [
-  I32EnumCase<"Ep", 4, "ep">, I32EnumCase<"Pp", 5, "pp">, I32EnumCase<"Node", 7, "node">, I32EnumCase<"Rail", 8, "rail">
+  I32EnumCase<"Ep", 4, "ep">, I32EnumCase<"Node", 7, "node">, I32EnumCase<"Rail", 8, "rail">
 ]> {
   let cppNamespace = "::k2c::dist";
 }

@@ -22,7 +22,7 @@ def Rt_CollectiveOp : Rt_Op<"collective", [Symbol]> {
     rt.collective @site3 site 3 op send axis pp members 2 row_bytes 28672 to 2
     ```
     [C1] the site is not negative. [C2] members and row_bytes are positive, and so is a quota. [C3] a send has a site to
-    which it goes, others have none.
+    which it goes, others have none. [C4] what sends and receives is of stages, axis pp, and nothing else is.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, Rt_Int:$site, Rt_CollectiveAttr:$op, Rt_AxisAttr:$axis,
                        Rt_Int:$members, Rt_Int:$row_bytes, OptionalAttr<Rt_Int>:$quota, OptionalAttr<Rt_Int>:$to);

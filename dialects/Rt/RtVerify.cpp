@@ -212,7 +212,7 @@ LogicalResult StageLayersOp::verify() {
   return success();
 }
 
-/// [C1] to [C3] of collective.
+/// [C1] to [C4] of collective.
 LogicalResult CollectiveOp::verify() {
   if (getSite() < 0)
     return emitOpError("[C1] expects a site that is not negative, got ") << getSite();
@@ -222,6 +222,9 @@ LogicalResult CollectiveOp::verify() {
   if ((getOp() == Collective::Send) != getTo().has_value())
     return emitOpError("[C3] expects ") << (getTo() ? "no site to which it goes of " : "a site to which it goes of ")
                                         << stringifyCollective(getOp());
+  if ((getOp() == Collective::AllToAllRows) == (getAxis() == Axis::Pp))
+    return emitOpError("[C4] expects stages to send and receive along pp, and others to do neither, got ")
+           << stringifyCollective(getOp()) << " along " << stringifyAxis(getAxis());
   return success();
 }
 

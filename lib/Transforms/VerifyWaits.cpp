@@ -19,6 +19,7 @@
 #include "VerifyWaits.h"
 #include "UniformControl.h"
 #include "dialects/Rt/Rt.h"
+#include "k2c/Transforms/PlanAttr.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "llvm/ADT/MapVector.h"
@@ -38,22 +39,23 @@ struct Site {
   rt::CollectiveWaitOp wait;
 };
 
-/// Of one half: sites that were started and not waited for, and those whose rows are known.
+/// Of one half: sites that were started and not waited for, those whose rows are known, and ends of stages that it has
+/// come to.
 struct HalfState {
-  std::set<StringRef> inFlight, counted;
+  std::set<StringRef> inFlight, counted, forwarded;
 
-  auto key() const { return std::tie(inFlight, counted); }
+  auto key() const { return std::tie(inFlight, counted, forwarded); }
   bool operator<(const HalfState &other) const { return key() < other.key(); }
 };
 
 /// Where a path has come to.
 struct PathState {
   std::array<HalfState, 2> halves;
-  bool isSecond = false;
+  bool isSecond = false, hasSecond = false;
 
   HalfState &half() { return halves[isSecond]; }
   bool operator<(const PathState &other) const {
-    return std::tie(halves, isSecond) < std::tie(other.halves, other.isSecond);
+    return std::tie(halves, isSecond, hasSecond) < std::tie(other.halves, other.isSecond, other.hasSecond);
   }
 };
 
@@ -69,6 +71,8 @@ private:
   LogicalResult verifySite(Site &site);
   bool isInEntry(Operation *op);
   LogicalResult verifyStages(Site &site);
+  LogicalResult verifyPair(rt::CollectiveOp facts);
+  LogicalResult forward(rt::CollectiveStartOp op, rt::CollectiveOp facts, HalfState &half);
   LogicalResult followEntry(func::FuncOp entry);
   LogicalResult follow(Block &block, PathState &state);
   LogicalResult followCall(func::CallOp call, PathState &state);
@@ -166,14 +170,39 @@ LogicalResult Waits::verifyStages(Site &site) {
                          << " is not in a function that entries of rt.program call, and stages forward rows once a "
                             "step; take it out of what layers do";
   }
-  if (site.facts.getOp() != rt::Collective::Send)
-    return success();
-  auto to = llvm::find_if(sites, [&](auto &other) { return other.second.facts.getSite() == site.facts.getTo(); });
-  if (to == sites.end() || to->second.facts.getOp() != rt::Collective::Receive ||
-      to->second.facts.getRowBytes() != site.facts.getRowBytes())
-    return refuse(site.facts) << "@" << site.facts.getSymName() << " sends rows of " << site.facts.getRowBytes()
-                              << " bytes to site " << *site.facts.getTo()
-                              << ", which does not receive such rows; send to the site where the next stage takes them";
+  return verifyPair(site.facts);
+}
+
+/// Each end of a stage has one other end, and as many stages as the plan come to it.
+LogicalResult Waits::verifyPair(rt::CollectiveOp facts) {
+  if (ArrayRef<int64_t> bounds = stagesOf(module); !bounds.empty() && facts.getMembers() + 1 != bounds.size())
+    return refuse(facts) << "@" << facts.getSymName() << " has " << facts.getMembers() << " members, and the plan "
+                         << bounds.size() - 1 << " stages; have a member for each stage";
+  const bool sends = facts.getOp() == rt::Collective::Send;
+  int64_t others = 0;
+  for (auto &[name, other] : sites) {
+    const bool isOther = sends ? *facts.getTo() == other.facts.getSite() &&
+                                     other.facts.getOp() == rt::Collective::Receive &&
+                                     other.facts.getRowBytes() == facts.getRowBytes()
+                               : other.facts.getTo() == facts.getSite();
+    others += isOther;
+  }
+  if (sends && others == 0)
+    return refuse(facts) << "@" << facts.getSymName() << " sends rows of " << facts.getRowBytes() << " bytes to site "
+                         << *facts.getTo()
+                         << ", which does not receive such rows; send to the site where the next stage takes them";
+  if (others != 1)
+    return refuse(facts) << others << " sites send to @" << facts.getSymName() << "; have one send for each receive";
+  return success();
+}
+
+/// Stages receive once, and then send once, in each half of a step: what is sent was made of what came.
+LogicalResult Waits::forward(rt::CollectiveStartOp op, rt::CollectiveOp facts, HalfState &half) {
+  if (!half.forwarded.insert(op.getSite()).second)
+    return refuse(op) << "@" << op.getSite() << " was started before in this half of the step; forward rows once";
+  for (auto &[name, other] : sites)
+    if (facts.getTo() == other.facts.getSite() && half.counted.count(name) == 0)
+      return refuse(op) << "@" << op.getSite() << " sends before rows came to @" << name << "; wait for these first";
   return success();
 }
 
@@ -181,6 +210,9 @@ LogicalResult Waits::start(rt::CollectiveStartOp op, PathState &state) {
   if (state.half().inFlight.count(op.getSite()) > 0)
     return refuse(op) << "@" << op.getSite() << " is in flight here; wait for it before it starts again";
   if (failed(verifyBeside(op, state)))
+    return failure();
+  if (rt::CollectiveOp facts = sites[op.getSite()].facts;
+      facts.getAxis() == rt::Axis::Pp && failed(forward(op, facts, state.half())))
     return failure();
   state.half().inFlight.insert(op.getSite());
   state.half().counted.erase(op.getSite());
@@ -290,7 +322,7 @@ LogicalResult Waits::follow(Block &block, PathState &state) {
     } else if (auto second = dyn_cast<rt::SecondHalfOp>(op)) {
       if (state.isSecond)
         return refuse(&op) << "this is done for the second half already; a step has two";
-      state.isSecond = true;
+      state.isSecond = state.hasSecond = true;
       done = follow(second.getBody().front(), state);
       state.isSecond = false;
     } else if (op.getNumRegions() > 0) {
@@ -312,6 +344,12 @@ LogicalResult Waits::followEntry(func::FuncOp entry) {
     for (StringRef name : half.inFlight)
       return refuse(sites[name].start) << "nothing waits for @" << name << " before @" << entry.getName()
                                        << " ends; wait on every path";
+  for (auto &[name, site] : sites)
+    for (size_t half = 0; entries.contains(entry.getName()) && half < 1 + size_t(state.hasSecond); ++half)
+      if (site.facts.getAxis() == rt::Axis::Pp && state.halves[half].forwarded.count(name) == 0)
+        return refuse(entry) << "@" << entry.getName() << " does not come to @" << name
+                             << (state.hasSecond ? " in each half of a step" : "")
+                             << ", where other stages wait for it; receive and send in every entry";
   return success();
 }
 

@@ -84,6 +84,144 @@ rt.program @program entries {serve = @step} arena 8192 second 4096 scratch 512
 
 // -----
 
+// What a stage sends is made of what came.
+rt.collective @site0 site 0 op receive axis pp members 2 row_bytes 256
+rt.collective @site1 site 1 op send axis pp members 2 row_bytes 256 to 0
+func.func private @receive0() {
+  %x = rt.arena 0
+  rt.collective_start @site0 rows %x
+  rt.collective_wait @site0
+  return
+}
+func.func private @send1() {
+  %x = rt.arena 0
+  // expected-error @below {{runtime form: @site1 sends before rows came to @site0; wait for these first}}
+  rt.collective_start @site1 rows %x
+  rt.collective_wait @site1
+  return
+}
+func.func @step() {
+  func.call @send1() : () -> ()
+  func.call @receive0() : () -> ()
+  return
+}
+rt.program @program entries {serve = @step} arena 8192 scratch 512
+
+// -----
+
+rt.collective @site0 site 0 op receive axis pp members 2 row_bytes 256
+rt.collective @site1 site 1 op send axis pp members 2 row_bytes 256 to 0
+func.func private @receive0() {
+  %x = rt.arena 0
+  // expected-error @below {{runtime form: @site0 was started before in this half of the step; forward rows once}}
+  rt.collective_start @site0 rows %x
+  rt.collective_wait @site0
+  return
+}
+func.func private @send1() {
+  %x = rt.arena 0
+  rt.collective_start @site1 rows %x
+  rt.collective_wait @site1
+  return
+}
+func.func @step() {
+  func.call @receive0() : () -> ()
+  func.call @receive0() : () -> ()
+  func.call @send1() : () -> ()
+  return
+}
+rt.program @program entries {serve = @step} arena 8192 scratch 512
+
+// -----
+
+rt.collective @site0 site 0 op receive axis pp members 2 row_bytes 256
+rt.collective @site1 site 1 op send axis pp members 2 row_bytes 256 to 0
+func.func private @receive0() {
+  %x = rt.arena 0
+  rt.collective_start @site0 rows %x
+  rt.collective_wait @site0
+  return
+}
+func.func private @send1() {
+  %x = rt.arena 0
+  rt.collective_start @site1 rows %x
+  rt.collective_wait @site1
+  return
+}
+// expected-error @below {{runtime form: @step does not come to @site1, where other stages wait for it; receive and send in every entry}}
+func.func @step() {
+  func.call @receive0() : () -> ()
+  return
+}
+func.func @other() {
+  func.call @receive0() : () -> ()
+  func.call @send1() : () -> ()
+  return
+}
+rt.program @program entries {other = @other, serve = @step} arena 8192 scratch 512
+
+// -----
+
+// The second half of a step goes on, too.
+rt.collective @site0 site 0 op receive axis pp members 2 row_bytes 256
+rt.collective @site1 site 1 op send axis pp members 2 row_bytes 256 to 0
+func.func private @receive0() {
+  %x = rt.arena 0
+  rt.collective_start @site0 rows %x
+  rt.collective_wait @site0
+  return
+}
+func.func private @send1() {
+  %x = rt.arena 0
+  rt.collective_start @site1 rows %x
+  rt.collective_wait @site1
+  return
+}
+// expected-error @below {{runtime form: @step does not come to @site1 in each half of a step, where other stages wait for it; receive and send in every entry}}
+func.func @step() {
+  func.call @receive0() : () -> ()
+  rt.second_half {
+    func.call @receive0() : () -> ()
+  }
+  func.call @send1() : () -> ()
+  return
+}
+rt.program @program entries {serve = @step} arena 8192 second 4096 scratch 512
+
+// -----
+
+// expected-error @below {{runtime form: 2 sites send to @site0; have one send for each receive}}
+rt.collective @site0 site 0 op receive axis pp members 2 row_bytes 256
+rt.collective @site1 site 1 op send axis pp members 2 row_bytes 256 to 0
+rt.collective @site2 site 2 op send axis pp members 2 row_bytes 256 to 0
+func.func private @receive0() {
+  %x = rt.arena 0
+  rt.collective_start @site0 rows %x
+  rt.collective_wait @site0
+  return
+}
+func.func private @send1() {
+  %x = rt.arena 0
+  rt.collective_start @site1 rows %x
+  rt.collective_wait @site1
+  return
+}
+func.func private @send2() {
+  %x = rt.arena 0
+  rt.collective_start @site2 rows %x
+  rt.collective_wait @site2
+  return
+}
+func.func @step() {
+  func.call @receive0() : () -> ()
+  func.call @send1() : () -> ()
+  func.call @send2() : () -> ()
+  return
+}
+rt.program @program entries {serve = @step} arena 8192 scratch 512
+
+// -----
+
 // A stage has some layers, and others have more of them.
 rt.collective @site0 site 0 op receive axis pp members 2 row_bytes 256
 func.func private @receive0() {

@@ -20,6 +20,16 @@ rt.collective @s site 0 op all_to_all_rows axis ep members 0 row_bytes 64
 
 // -----
 
+// expected-error @below {{'rt.collective' op [C4] expects stages to send and receive along pp, and others to do neither, got receive along ep}}
+rt.collective @s site 0 op receive axis ep members 2 row_bytes 64
+
+// -----
+
+// expected-error @below {{'rt.collective' op [C4] expects stages to send and receive along pp, and others to do neither, got all_to_all_rows along pp}}
+rt.collective @s site 0 op all_to_all_rows axis pp members 2 row_bytes 64
+
+// -----
+
 func.func @placement_c1(%l: index) {
   // expected-error @below {{'rt.placement' op [C1] expects 0 < experts <= 8 slots, got 0}}
   %t = rt.placement[%l] experts 0 slots 8 places of rank count 8
