@@ -15,6 +15,8 @@
 #include "k2c/Model/CheckWeights.h"
 #include "k2c/Model/Source.h"
 #include "k2c/Model/SpecJson.h"
+#include "k2c/Planner/CompileLayout.h"
+#include "k2c/Planner/Evaluate.h"
 #include "k2c/Weights/BundleFiles.h"
 #include "k2c/Weights/CheckpointTensors.h"
 #include "k2c/Weights/Packer.h"
@@ -199,18 +201,6 @@ struct PackedRanks {
   std::map<int64_t, std::set<int32_t>> experts;
 };
 
-/// The end of each stage's layers; empty: every rank has all layers.
-std::vector<int64_t> endsOfStages(const json &manifest) {
-  std::vector<int64_t> ends;
-  if (auto stages = manifest.find("stages"); stages != manifest.end() && stages->is_array())
-    for (const json &stage : *stages)
-      ends.push_back(stage.is_object() && stage.contains("layers") && stage["layers"].is_array() &&
-                             stage["layers"].size() == 2 && stage["layers"][1].is_number_integer()
-                         ? stage["layers"][1].get<int64_t>()
-                         : 0);
-  return ends;
-}
-
 Expected<PackedRanks> packedRanks(const std::string &bundle, const std::string &list, const json &manifest,
                                   const ModelSpec &spec) {
   PackedRanks packed;
@@ -222,13 +212,15 @@ Expected<PackedRanks> packedRanks(const std::string &bundle, const std::string &
     return Error{"--ranks " + shortened(list),
                  "is no list of ranks of the program, which has 0 to " + std::to_string(count - 1),
                  "name some of them: --ranks 0-3,6"};
-  const std::vector<int64_t> ends = endsOfStages(manifest);
-  const auto stages = std::max<int64_t>(static_cast<int64_t>(ends.size()), 1), ofStage = count / stages;
-  if (ofStage < 1 || count % stages != 0)
-    return damaged(bundle, std::to_string(stages) + " stages do not divide " + std::to_string(count) + " ranks");
+  const json &said = manifest["layout"];
+  Expected<ParallelLayout> layout = parseLayout(said.is_string() ? said.get<std::string>() : "", PlanPhase::Serve);
+  if (!layout || layout->devices() != count || layout->pp > spec.layerCount())
+    return damaged(bundle, "the layout of its manifest is none of " + std::to_string(count) + " ranks");
+  const int64_t ofStage = layout->ep;
+  const std::vector<int64_t> bounds = stageBounds(spec, *layout);
   const auto has = [&](int64_t rank, int64_t layer) {
-    const auto stage = static_cast<size_t>(rank / ofStage);
-    return ends.empty() || (layer < ends[stage] && (stage == 0 || layer >= ends[stage - 1]));
+    const auto stage = static_cast<size_t>(rank / ofStage % layout->pp);
+    return layer >= bounds[stage] && layer < bounds[stage + 1];
   };
   if (ofStage == 1) { // each has all experts of its layers
     for (const int64_t layer : spec.moeLayers())

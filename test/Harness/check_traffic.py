@@ -43,14 +43,17 @@ class Program:
     def __init__(self, checkpoint, ranks, nodes, options):
         self.checkpoint, self.topology = checkpoint, topology(ranks, nodes)
         self.bundle = compiled(checkpoint, "--topology", self.topology, *LIMITS, *options)
-        of_node, self.stages = ranks // nodes, len(self.bundle.manifest.get("stages", [])) or 1
-        of_stage = ranks // self.stages
-        self.ranks_of_node = min(of_node, of_stage)
-        # A row goes from a rank to that with the same place in the next stage: within a node, or to another one.
-        ends = range(of_stage, ranks, of_stage)
-        self.hops = [0, 0]
-        for first in ends:
-            self.hops[first // of_node != (first - of_stage) // of_node] += 1
+        layout = dict(entry.split("=") for entry in self.bundle.manifest["layout"].split(","))
+        of_node, self.stages, replicas = ranks // nodes, int(layout.get("pp", 1)), int(layout.get("replicas", 1))
+        self.of_stage = ranks // (self.stages * replicas)
+        self.ranks_of_node = min(of_node, self.of_stage)
+        # A row goes from a rank to that with the same place in the next stage: within a node, or to another one. Those
+        # of each replica.
+        self.hops = [[0, 0] for _ in range(replicas)]
+        for stage in range(self.stages * replicas):
+            first = stage * self.of_stage
+            if stage % self.stages:
+                self.hops[stage // self.stages][first // of_node != (first - self.of_stage) // of_node] += 1
         rows = [site["row_bytes"] for site in self.bundle.manifest["collectives"]]
         self.message, self.row = max(rows), min(rows)
         self.tiers = [name for name, has in (("node", ranks > nodes), ("network", nodes > 1)) if has]
@@ -61,8 +64,16 @@ class Program:
 
     def check(self, stats, counters, placement, *options):
         """The three counts of a run that went by the file `placement`; the bytes of both tiers."""
-        counted = traffic.count(read(stats), read(placement), self.ranks_of_node, self.message, self.row)
-        forwarded = [hops * counters["tokens"] for hops in self.hops]
+        routed = read(stats)
+        for layer in routed["layers"].values():
+            for choice in layer["prefill"] + layer["decode"]:
+                choice["source"] %= self.of_stage
+        counted = traffic.count(routed, read(placement), self.ranks_of_node, self.message, self.row)
+        forwarded = [0, 0]
+        for rank in counters["ranks"]:
+            replica, stage = divmod(rank["rank"] // self.of_stage, self.stages)
+            for tier, hops in enumerate(self.hops[replica]):
+                forwarded[tier] += hops * rank["tokens"] * (stage == 0)
         counted = [[size + rows * self.row, sent + rows] for (size, sent), rows in zip(counted, forwarded)]
         here = dict(zip(("node", "network"), counted))
         expect("tiers", sorted(counters["tiers"]), sorted(self.tiers))

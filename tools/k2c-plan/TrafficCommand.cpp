@@ -106,7 +106,7 @@ int k2c::planTraffic(const ClusterFlags &flags, const ModelSpec &spec, const Top
     return fail(statistics.error().text());
   const ExpertDivision division =
       expertDivision(spec, topology, *layout, computeOf(flags, *statistics, spec, topology.device));
-  if (Status right = checkStatistics(*statistics, flags.stats, division.model); !right)
+  if (Status right = checkStatistics(*statistics, flags.stats, division.model, division.sources()); !right)
     return fail(right.error().text());
   Expected<ExpertPlacement> placement = placementOf(flags, division);
   if (!placement)

@@ -41,6 +41,13 @@ std::vector<int64_t> layersOf(const RouteStatistics &statistics) {
   return layers;
 }
 
+/// The ranks and nodes of a stage, of a program on `nodes` nodes. What crosses stages is the same for any placement.
+void divide(ExpertDivision &division, const ParallelLayout &layout, int64_t nodes) {
+  division.model.ranks = layout.ep;
+  division.nodes = nodesOfStage(layout, nodes);
+  division.hops.assign(static_cast<size_t>(layout.replicas), {});
+}
+
 /// Of manifest.json, what places experts.
 ExpertDivision readManifest(const JsonFields &root) {
   ExpertDivision division;
@@ -51,16 +58,13 @@ ExpertDivision readManifest(const JsonFields &root) {
   division.nodes = topology.integer("nodes", 1, division.model.ranks);
   if (division.model.ranks % division.nodes != 0)
     topology.fail("nodes", "must divide the " + std::to_string(division.model.ranks) + " ranks");
-  if (root.has("stages")) {
-    const auto stages = static_cast<int64_t>(root.objects("stages", maxCompiledRanks).size());
-    if (stages < 2 || division.model.ranks % stages != 0)
-      root.fail("stages", "must be two or more and divide the " + std::to_string(division.model.ranks) + " ranks");
-    division.model.ranks /= stages;
-    division.nodes = std::max<int64_t>(division.nodes / stages, 1);
-  }
-  if (division.model.ranks == 1)
-    topology.fail("ranks", root.has("stages") ? "are one a stage: each has all experts of its layers"
-                                              : "is 1: the program of one rank has all experts there");
+  Expected<ParallelLayout> layout = parseLayout(root.string("layout"), PlanPhase::Serve);
+  if (!layout || layout->devices() != division.model.ranks)
+    root.fail("layout", "is none of " + std::to_string(division.model.ranks) + " ranks");
+  if (layout->ep == 1)
+    topology.fail("ranks", division.model.ranks > 1 ? "are one a stage: each has all experts of its layers"
+                                                    : "is 1: the program of one rank has all experts there");
+  divide(division, *layout, division.nodes);
   if (const JsonFields numerics = root.object("numerics"); numerics.has("expert_nodes"))
     numerics.fail("expert_nodes", "says that tokens are bound to nodes, on which experts have to stay",
                   "compile it without --route-limit and --locality-penalty");
@@ -106,16 +110,19 @@ Expected<Placed> ofLayout(const PlaceFlags &flags, const RouteStatistics &statis
   Expected<ParallelLayout> layout = parseLayout(flags.layout, PlanPhase::Serve);
   if (!layout)
     return layout.takeError();
-  if (layout->pp < 1 || topology->ranks() % layout->pp != 0)
+  const int64_t parts = std::max<int64_t>(layout->pp, 1) * std::max<int64_t>(layout->replicas, 1);
+  if (topology->ranks() % parts != 0)
     return Error{"--layout",
-                 "pp is " + std::to_string(layout->pp) + ", and the topology has " + std::to_string(topology->ranks()) +
-                     " ranks: stages have as many each",
+                 "pp is " + std::to_string(layout->pp) +
+                     (layout->replicas > 1 ? " in each of " + std::to_string(layout->replicas) + " replicas" : "") +
+                     ", and the topology has " + std::to_string(topology->ranks()) + " ranks: stages have as many each",
                  "use the layout of the program"};
-  const int64_t ranks = topology->ranks() / layout->pp, redundant = flags.redundant.value_or(layout->redundantExperts);
-  if (layout->ep != ranks || statistics.ranks != ranks)
+  const int64_t ranks = topology->ranks() / parts, redundant = flags.redundant.value_or(layout->redundantExperts);
+  if (layout->ep != ranks || statistics.ranks != ranks * layout->replicas)
     return Error{"--layout",
                  "ep is " + std::to_string(layout->ep) + ", the statistics are of " + std::to_string(statistics.ranks) +
-                     " ranks, the topology has " + std::to_string(ranks) + (ranks == 1 ? " rank" : " ranks"),
+                     " ranks, the topology has " + std::to_string(ranks * layout->replicas) +
+                     (ranks * layout->replicas == 1 ? " rank" : " ranks"),
                  "use ep=" + std::to_string(ranks) + ",dp=" + std::to_string(ranks)};
   const int64_t most = (ranks - 1) * statistics.experts;
   const int64_t filled = statistics.experts + std::clamp<int64_t>(redundant, 0, most);
@@ -130,7 +137,7 @@ Expected<Placed> ofLayout(const PlaceFlags &flags, const RouteStatistics &statis
   Placed placed;
   placed.division.model = {statistics.model, layersOf(statistics), statistics.experts, ranks,
                            (filled + ranks - 1) / ranks};
-  placed.division.nodes = nodesOfStage(*layout, topology->nodes());
+  divide(placed.division, *layout, topology->nodes());
   placed.division.isTwoHop = placed.division.nodes > 1 && placed.division.nodes < ranks;
   placed.before = defaultPlacement(placed.division.model, /*routeLimit=*/0, placed.division.nodes);
   return placed;
@@ -165,7 +172,7 @@ int place(const PlaceFlags &flags) {
     return fail(placed.error().text());
   ExpertDivision &division = placed->division;
   division.messageBytes = division.rowBytes = 1;
-  if (Status right = checkStatistics(*statistics, flags.statistics, division.model); !right)
+  if (Status right = checkStatistics(*statistics, flags.statistics, division.model, division.sources()); !right)
     return fail(right.error().text());
   if (statistics->experts > maxExperts)
     return fail(flags.statistics + ": experts: is " + std::to_string(statistics->experts) +

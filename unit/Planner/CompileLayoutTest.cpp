@@ -54,7 +54,7 @@ TEST(CompileLayout, SlotsOfRanks) {
 
 TEST(CompileLayout, OtherWaysAreRefusedWithTheNearestThatCompiles) {
   const ModelSpec spec = modelOf(13);
-  for (const char *key : {"tp", "etp", "cp", "replicas"})
+  for (const char *key : {"tp", "etp", "cp"})
     EXPECT_EQ(said(spec, "cpu2x1", std::string("ep=2,dp=2,") + key + "=2"), std::string("--layout: ") + key +
                                                                                 " is 2, in this build programs have " +
                                                                                 key + "=1; use ep=2,dp=2,redundant=1");
@@ -96,9 +96,32 @@ TEST(CompileLayout, ModelsWithoutExpertsHaveAStageOnEachRank) {
   for (const char *text : {"dp=2", "dp=1"})
     EXPECT_EQ(said(tinyLlama(), "cpu2x1", text), "--layout: ep is 1, topology 'cpu2x1' has 2 ranks, and in this build "
                                                  "programs are of all of them; use pp=2");
-  EXPECT_TRUE(has(said(tinyLlama(), "cpu4x2", ""),
-                  " 2 layers and no experts to divide: in this build its programs have a layer on each rank; use a "
-                  "topology with fewer ranks, host or cpu1"));
+  EXPECT_EQ(said(tinyLlama(), "cpu4x2", ""), "pp=2,replicas=4") << "two layers are two stages at most";
+  EXPECT_EQ(said(tinyLlama(), "cpu4x2", "replicas=8"), "replicas=8");
+  EXPECT_EQ(said(tinyLlama(), "cpu4x2", "replicas=4"),
+            "--layout: ep is 1, topology 'cpu4x2' has 2 ranks of each replica, and in this build programs are of all "
+            "of them; use pp=2,replicas=4");
+}
+
+TEST(CompileLayout, ReplicasDivideRanks) {
+  const ModelSpec spec = modelOf(13);
+  EXPECT_EQ(said(spec, "cpu4x2", "ep=4,dp=4,replicas=2,redundant=3"), "ep=4,dp=4,replicas=2,redundant=3");
+  EXPECT_EQ(said(spec, "cpu4x2", "ep=2,dp=2,pp=2,replicas=2"), "ep=2,pp=2,dp=2,replicas=2");
+  EXPECT_EQ(said(spec, "cpu4x2", "ep=2,dp=4,replicas=2"),
+            "--layout: ep is 2, topology 'cpu4x2' has 4 ranks of each replica, and in this build programs are of all "
+            "of them; use ep=4,dp=4,replicas=2,redundant=3");
+  EXPECT_EQ(said(spec, "cpu4x2", "ep=2,dp=2,replicas=3"),
+            "--layout: pp is 1 in each of 3 replicas, and topology 'cpu4x2' has 8 ranks on 4 nodes: stages have as "
+            "many ranks each, which fill nodes or divide one; use ep=8,dp=8,redundant=3");
+}
+
+TEST(CompileLayout, StagesOfReplicasCrossNodes) {
+  ParallelLayout layout;
+  layout.pp = 2;
+  layout.replicas = 3;
+  EXPECT_EQ(hopsOfReplica(layout, 2, 0), (std::array<int64_t, 2>{1, 0})) << "ranks 0 and 1 of 3 on a node";
+  EXPECT_EQ(hopsOfReplica(layout, 2, 1), (std::array<int64_t, 2>{0, 1})) << "ranks 2 and 3";
+  EXPECT_EQ(hopsOfReplica(layout, 2, 2), (std::array<int64_t, 2>{1, 0})) << "ranks 4 and 5";
 }
 
 TEST(CompileLayout, StagesDivideRanksAndLayers) {

@@ -85,7 +85,7 @@ TEST(RouteStatistics, AreOfOneProgram) {
   ASSERT_TRUE(read) << read.error().text();
   const PlacedModel model{"tiny", {3}, 8, 2, 4};
   const auto refused = [&](PlacedModel other) {
-    Status right = checkStatistics(*read, "s.json", other);
+    Status right = checkStatistics(*read, "s.json", other, other.ranks);
     const std::string remedy = "; write it with DIR/run COMMAND --expert-stats FILE of the program that is planned";
     const std::string said = right ? "" : right.error().text();
     EXPECT_TRUE(right || said.find(remedy) == said.size() - remedy.size()) << said;

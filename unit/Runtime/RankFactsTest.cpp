@@ -62,6 +62,12 @@ TEST(RankFacts, LayoutsThatDoNotFitAreRefused) {
             "manifest.json: layout: has ep=4, this runtime runs ep=2 on 2 ranks" + again);
   EXPECT_EQ(manifestWith("/layout", "ep=2,dp=2,tp=2"),
             "manifest.json: layout: has tp=2, this runtime runs tp=1 on 2 ranks" + again);
+  EXPECT_EQ(manifestWith("/layout", "ep=2,dp=2,replicas=2"),
+            "manifest.json: layout: has ep=2, this runtime runs ep=1 on 2 ranks" + again);
+  for (const char *replicas : {"0", "3", "4097"})
+    EXPECT_EQ(manifestWith("/layout", std::string("replicas=") + replicas),
+              std::string("manifest.json: layout: has replicas=") + replicas +
+                  ", which with 1 stages must divide the 2 ranks and fill nodes, or divide these" + again);
   for (const char *text : {"ep", "ep=2;dp=2", "ep=,dp=2", "ep=-2", "ep=99999999999999999999"})
     EXPECT_EQ(manifestWith("/layout", text),
               "manifest.json: layout: is \"" + std::string(text) + "\", must be a list such as ep=2,dp=2" + again);
@@ -140,9 +146,7 @@ TEST(RankFacts, StagesHaveLayersOneAfterAnother) {
   EXPECT_EQ(stagesWith({first, last}, "ep=2,dp=2"),
             "manifest.json: layout: has ep=2, this runtime runs ep=1 on 2 ranks" + again);
   EXPECT_EQ(stagesWith({stageOf({0, 2}, {planeOf(0, 2), planeOf(0, 2)})}),
-            "manifest.json: stages: are 1 up to layer 2, must be two or more with all 2 layers, which divide the 2 "
-            "ranks and fill nodes, or divide these" +
-                again);
+            "manifest.json: stages: are 1 up to layer 2, must be two or more with all 2 layers" + again);
   EXPECT_EQ(stagesWith({first, stageOf({0, 2}, {planeOf(1, 2), planeOf(1, 2)})}),
             "manifest.json: stages[1].layers: must be [1, end] with an end of at most 2" + again);
   EXPECT_EQ(stagesWith({first, stageOf({1, 2}, {})}),

@@ -85,6 +85,22 @@ TEST(Ranks, TokensAreThoseOfOneRank) {
     }
 }
 
+TEST(Ranks, ReplicasHaveSequencesOfTheirOwn) {
+  FakeBundle fake;
+  fake.repeat(3, "replicas=3");
+  fake.write();
+  Team team(fake);
+  std::vector<std::vector<int32_t>> expected;
+  for (int32_t i = 0; i < 14; ++i) {
+    team.add(fakePrompt(40 - i, i), 9);
+    expected.push_back(fakeContinuation(fakePrompt(40 - i, i), 9));
+  }
+  EXPECT_EQ(team.drain(), "");
+  EXPECT_EQ(team.tokens, expected);
+  for (const int32_t rank : {0, 1, 2})
+    EXPECT_EQ(std::count(team.ranks.begin(), team.ranks.begin() + 12, rank), 4) << "slots of each are four";
+}
+
 TEST(Ranks, IdleRanksTakeEveryStep) {
   const FakeBundle fake("fake_ranks4");
   Team team(fake);

@@ -1,8 +1,9 @@
 //===- CompileLayout.h - Layouts that k2c compile accepts ---------------------===//
 //
-// A program of one rank, or of several: stages (pp), each with a part of the layers, whose ranks have sequences of
-// their own (dp) and a part of the experts (ep). Both are as many as a stage has ranks. What else a plan may divide is
-// planned, and not compiled in this build. The one list, for k2c compile and for the notes of plans (whyNotCompiled).
+// A program of one rank, or of several: replicas of the model, in each of them stages (pp) with a part of the layers,
+// whose ranks have sequences of their own (dp) and a part of the experts (ep). Both are as many as a stage has ranks.
+// What else a plan may divide is planned, and not compiled in this build. The one list, for k2c compile and for the
+// notes of plans (whyNotCompiled).
 //
 //===----------------------------------------------------------------------===//
 #ifndef K2C_PLANNER_COMPILELAYOUT_H
@@ -12,13 +13,15 @@
 #include "k2c/Cluster/Topology.h"
 #include "k2c/Model/ModelSpec.h"
 #include "k2c/Planner/ClusterPlan.h"
+#include <array>
 #include <optional>
 #include <vector>
 
 namespace k2c {
 
 /// The layout of a compile that names none: one rank; on several ranks one replica over all of them, in `stages`
-/// stages, with redundant slots that fill the last rank. A model without experts has a stage on each.
+/// stages, with redundant slots that fill the last rank. A model without experts has a stage on each rank, in as many
+/// replicas as it takes where its layers are too few.
 ParallelLayout compileLayout(const ModelSpec &spec, const Topology &topology, int64_t stages = 1);
 
 /// More stages than `stages`, the fewest into which the ranks of `topology` and the layers of `spec` can be divided.
@@ -37,6 +40,10 @@ std::vector<int64_t> stageBounds(const ModelSpec &spec, const ParallelLayout &la
 
 /// On how many of a topology's `nodes` nodes the ranks of a stage are.
 int64_t nodesOfStage(const ParallelLayout &layout, int64_t nodes);
+
+/// How often a row goes from stage to stage of `replica` within a node, and between nodes, of `nodes` that have the
+/// ranks of `layout`.
+std::array<int64_t, 2> hopsOfReplica(const ParallelLayout &layout, int64_t nodes, int64_t replica);
 
 /// Slots of a rank for the routed experts of a layer; 0: the model has none.
 int64_t expertSlots(const ModelSpec &spec, const ParallelLayout &layout);

@@ -47,7 +47,8 @@ Expected<RouteStatistics> parseStatistics(std::string_view text, const std::stri
 Expected<RouteStatistics> readStatistics(const std::string &path);
 
 /// Refuses statistics of another model, or of another number of experts, ranks or layers with experts.
-Status checkStatistics(const RouteStatistics &statistics, const std::string &file, const PlacedModel &model);
+Status checkStatistics(const RouteStatistics &statistics, const std::string &file, const PlacedModel &model,
+                       int64_t sources);
 
 } // namespace k2c
 

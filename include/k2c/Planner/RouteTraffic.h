@@ -19,17 +19,23 @@ namespace k2c {
 
 /// How a program of several ranks divides a layer's experts, and what it sends for a token.
 struct ExpertDivision {
-  PlacedModel model; ///< with its slots
+  PlacedModel model; ///< with its slots; its ranks are those of a stage
   int64_t nodes = 1;
   bool isTwoHop = false;
-  int64_t messageBytes = 0;         ///< of a row to experts, with its choices
-  int64_t rowBytes = 0;             ///< of a row that comes back, or goes to the next stage
-  std::array<int64_t, 2> hops{};    ///< of a token from stage to stage, within a node and between nodes
+  int64_t messageBytes = 0; ///< of a row to experts, with its choices
+  int64_t rowBytes = 0;     ///< of a row that comes back, or goes to the next stage
+  /// Of each replica of the model: how often a token goes from stage to stage, within a node and between nodes.
+  std::vector<std::array<int64_t, 2>> hops{{}};
   std::array<std::string, 2> tiers; ///< within a node, between nodes
 
+  /// Ranks with sequences of their own, by which sources are numbered: those of a stage, in all replicas.
+  int64_t sources() const { return model.ranks * static_cast<int64_t>(hops.size()); }
   int64_t slots() const { return model.ranks * model.slotsOfRank.value_or(0); }
   /// Whether some pair of ranks that exchange rows is of a tier.
-  bool hasTier(size_t tier) const { return (tier == 0 ? model.ranks > nodes : nodes > 1) || hops[tier] > 0; }
+  bool hasTier(size_t tier) const {
+    return (tier == 0 ? model.ranks > nodes : nodes > 1) ||
+           std::any_of(hops.begin(), hops.end(), [&](const auto &ofReplica) { return ofReplica[tier] > 0; });
+  }
 };
 
 /// Of the program that compiles for `layout`, which is one that compiles, in type `compute`.

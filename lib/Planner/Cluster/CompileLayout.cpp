@@ -20,7 +20,8 @@ static int64_t routedExperts(const ModelSpec &spec) { return spec.moe ? spec.moe
 /// Slots beyond the experts so that every rank has as many.
 static int64_t fillingSlots(int64_t experts, int64_t ranks) { return (ranks - experts % ranks) % ranks; }
 
-/// Stages have as many ranks each, which fill nodes, or several stages fill one, as groups of a node have equally many.
+/// Stages of all replicas have as many ranks each, which fill nodes, or several stages fill one, as groups of a node
+/// have equally many.
 static bool dividesRanks(const Topology &topology, int64_t stages) {
   if (topology.ranks() % stages != 0)
     return false;
@@ -28,12 +29,28 @@ static bool dividesRanks(const Topology &topology, int64_t stages) {
   return ofStage % ofNode == 0 || ofNode % ofStage == 0;
 }
 
-ParallelLayout k2c::compileLayout(const ModelSpec &spec, const Topology &topology, int64_t stages) {
+/// The most stages of one rank each, with a layer at least, that divide the ranks.
+static int64_t stagesOfOneRank(const ModelSpec &spec, const Topology &topology) {
+  int64_t stages = std::min(topology.ranks(), spec.layerCount());
+  while (topology.ranks() % stages != 0)
+    --stages;
+  return stages;
+}
+
+static ParallelLayout layoutOf(const ModelSpec &spec, const Topology &topology, int64_t stages, int64_t replicas) {
   ParallelLayout layout;
-  layout.pp = spec.moe ? stages : topology.ranks();
-  layout.ep = layout.dp = topology.ranks() / layout.pp;
+  layout.pp = stages;
+  layout.replicas = replicas;
+  layout.ep = layout.dp = topology.ranks() / (stages * replicas);
   layout.redundantExperts = fillingSlots(routedExperts(spec), layout.ep);
   return layout;
+}
+
+ParallelLayout k2c::compileLayout(const ModelSpec &spec, const Topology &topology, int64_t stages) {
+  if (spec.moe)
+    return layoutOf(spec, topology, stages, 1);
+  const int64_t most = stagesOfOneRank(spec, topology);
+  return layoutOf(spec, topology, most, topology.ranks() / most);
 }
 
 std::optional<int64_t> k2c::nextStages(const ModelSpec &spec, const Topology &topology, int64_t stages) {
@@ -52,6 +69,16 @@ std::vector<int64_t> k2c::stageBounds(const ModelSpec &spec, const ParallelLayou
 
 int64_t k2c::nodesOfStage(const ParallelLayout &layout, int64_t nodes) {
   return std::max<int64_t>(nodes / (layout.pp * layout.replicas), 1);
+}
+
+std::array<int64_t, 2> k2c::hopsOfReplica(const ParallelLayout &layout, int64_t nodes, int64_t replica) {
+  const int64_t ofNode = layout.devices() / nodes, ofReplica = layout.devicesOfReplica();
+  std::array<int64_t, 2> hops{};
+  for (int64_t stage = 1; stage < layout.pp; ++stage) {
+    const int64_t first = replica * ofReplica + stage * (ofReplica / layout.pp);
+    ++hops[(first - ofReplica / layout.pp) / ofNode != first / ofNode];
+  }
+  return hops;
 }
 
 int64_t k2c::expertSlots(const ModelSpec &spec, const ParallelLayout &layout) {
@@ -73,10 +100,19 @@ std::string k2c::compiledText(ParallelLayout layout) {
 
 namespace {
 
+/// Whether the ranks can be so many stages of so many replicas.
+bool isDivided(const ModelSpec &spec, const Topology &topology, int64_t stages, int64_t replicas) {
+  return stages >= 1 && stages <= spec.layerCount() && replicas >= 1 && replicas <= topology.ranks() &&
+         dividesRanks(topology, stages * replicas) && (spec.moe || stages * replicas == topology.ranks());
+}
+
 /// `layout`, where its redundant slots are ones that compile, else those nearest to them; all else is the default's.
 ParallelLayout nearestCompiled(const ModelSpec &spec, const Topology &topology, const ParallelLayout &layout) {
-  const bool areStages = layout.pp >= 1 && layout.pp <= spec.layerCount() && dividesRanks(topology, layout.pp);
-  ParallelLayout nearest = compileLayout(spec, topology, areStages ? layout.pp : 1);
+  ParallelLayout nearest = compileLayout(spec, topology);
+  if (isDivided(spec, topology, layout.pp, layout.replicas))
+    nearest = layoutOf(spec, topology, layout.pp, layout.replicas);
+  else if (isDivided(spec, topology, layout.pp, 1))
+    nearest = layoutOf(spec, topology, layout.pp, 1);
   const int64_t experts = routedExperts(spec), most = (nearest.ep - 1) * experts;
   if (layout.redundantExperts > 0 && nearest.ep > 1) {
     const int64_t slots = experts + std::min(layout.redundantExperts, most);
@@ -87,8 +123,7 @@ ParallelLayout nearestCompiled(const ModelSpec &spec, const Topology &topology, 
 
 /// Keys of which this build compiles one value.
 Status checkKeys(const ParallelLayout &layout, const std::string &remedy) {
-  for (auto [key, value] : {std::pair{"tp", layout.tp}, std::pair{"etp", layout.etp}, std::pair{"cp", layout.cp},
-                            std::pair{"replicas", layout.replicas}})
+  for (auto [key, value] : {std::pair{"tp", layout.tp}, std::pair{"etp", layout.etp}, std::pair{"cp", layout.cp}})
     if (value != 1)
       return Error{"--layout",
                    std::string(key) + " is " + std::to_string(value) + ", in this build programs have " + key + "=1",
@@ -115,17 +150,19 @@ Status checkRedundant(const ModelSpec &spec, const ParallelLayout &layout, const
   return Status::success();
 }
 
-/// Every stage has layers, and as many ranks.
+/// Every stage has layers, and all stages of all replicas as many ranks.
 Status checkStages(const ModelSpec &spec, const Topology &topology, const ParallelLayout &layout,
                    const std::string &remedy) {
   const int64_t ranks = topology.ranks();
-  const std::string stages = "pp is " + std::to_string(layout.pp);
+  const std::string stages =
+      "pp is " + std::to_string(layout.pp) +
+      (layout.replicas == 1 ? "" : " in each of " + std::to_string(layout.replicas) + " replicas");
   if (layout.pp < 1 || layout.pp > spec.layerCount())
     return Error{"--layout",
                  stages + ", and model '" + shortened(spec.name) + "' has " + std::to_string(spec.layerCount()) +
                      " layers: every stage has one",
                  remedy};
-  if (!dividesRanks(topology, layout.pp))
+  if (layout.replicas < 1 || layout.replicas > ranks || !dividesRanks(topology, layout.pp * layout.replicas))
     return Error{"--layout",
                  stages + ", and topology '" + shortened(topology.name) + "' has " + std::to_string(ranks) +
                      " ranks on " + std::to_string(topology.nodes()) +
@@ -141,12 +178,6 @@ Status k2c::checkCompiles(const ModelSpec &spec, const Topology &topology, const
     return status;
   const int64_t ranks = topology.ranks();
   const std::string machines = "topology '" + shortened(topology.name) + "'";
-  if (ranks > spec.layerCount() && !spec.moe)
-    return Error{machines,
-                 "has " + std::to_string(ranks) + " ranks, and model '" + shortened(spec.name) + "' " +
-                     std::to_string(spec.layerCount()) +
-                     " layers and no experts to divide: in this build its programs have a layer on each rank",
-                 "use a topology with fewer ranks, host or cpu1"};
   const std::string remedy = "use " + compiledText(nearestCompiled(spec, topology, layout));
   if (layout.prefill || layout.role != PoolRole::Both)
     return Error{"--layout", "separate devices for prompts and for tokens are not in this build", remedy};
@@ -154,13 +185,14 @@ Status k2c::checkCompiles(const ModelSpec &spec, const Topology &topology, const
     return status;
   if (Status status = checkStages(spec, topology, layout, remedy); !status)
     return status;
-  const int64_t ofStage = ranks / layout.pp;
+  const int64_t ofStage = ranks / (layout.pp * layout.replicas);
   for (auto [key, value] : {std::pair{"ep", layout.ep}, std::pair{"dp", layout.dp}})
     if (value != ofStage)
       return Error{"--layout",
                    std::string(key) + " is " + std::to_string(value) + ", " + machines + " has " +
                        std::to_string(ofStage) + (ofStage == 1 ? " rank" : " ranks") +
-                       (layout.pp > 1 ? " a stage" : "") + ", and in this build programs are of all of them",
+                       (layout.pp > 1 ? " a stage" : "") + (layout.replicas > 1 ? " of each replica" : "") +
+                       ", and in this build programs are of all of them",
                    remedy};
   if (ofStage > 1 && !spec.moe)
     return Error{"--layout",

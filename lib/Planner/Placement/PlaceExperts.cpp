@@ -88,7 +88,7 @@ public:
                  [&](const SourcedChoice &choice) { tokensOfSet[choice.experts] += choice.tokens; });
     RouteStatistics::Layer &strangers = fromOutside.layers[0];
     for (const auto &[set, tokens] : tokensOfSet)
-      strangers.prefill.push_back({division.model.ranks, set, tokens});
+      strangers.prefill.push_back({division.sources(), set, tokens});
   }
 
   Slots best(const Slots &before);

@@ -91,7 +91,8 @@ Expected<RouteStatistics> k2c::readStatistics(const std::string &path) {
   return parseStatistics(*text, path);
 }
 
-Status k2c::checkStatistics(const RouteStatistics &statistics, const std::string &file, const PlacedModel &model) {
+Status k2c::checkStatistics(const RouteStatistics &statistics, const std::string &file, const PlacedModel &model,
+                            int64_t sources) {
   const std::string write = std::string(remedy) + " of the program that is planned";
   if (statistics.model != model.name)
     return Error{file + ": model",
@@ -99,7 +100,7 @@ Status k2c::checkStatistics(const RouteStatistics &statistics, const std::string
                      shortened(model.name, maxQuoted / 2),
                  write};
   for (auto [key, is, wanted] :
-       {std::tuple{"experts", statistics.experts, model.experts}, std::tuple{"ranks", statistics.ranks, model.ranks}})
+       {std::tuple{"experts", statistics.experts, model.experts}, std::tuple{"ranks", statistics.ranks, sources}})
     if (is != wanted)
       return Error{file + ": " + key, "is " + std::to_string(is) + ", the program has " + std::to_string(wanted),
                    write};

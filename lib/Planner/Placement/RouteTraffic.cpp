@@ -17,9 +17,9 @@ ExpertDivision k2c::expertDivision(const ModelSpec &spec, const Topology &topolo
   division.model = {spec.name, spec.moeLayers(), spec.moe ? spec.moe->experts : 0, layout.ep,
                     expertSlots(spec, layout)};
   division.nodes = nodesOfStage(layout, topology.nodes());
-  const int64_t ofNode = topology.ranks() / topology.nodes();
-  for (int64_t first = layout.ep; first < topology.ranks(); first += layout.ep)
-    ++division.hops[(first - layout.ep) / ofNode != first / ofNode];
+  division.hops.clear();
+  for (int64_t replica = 0; replica < layout.replicas; ++replica)
+    division.hops.push_back(hopsOfReplica(layout, topology.nodes(), replica));
   division.isTwoHop = division.nodes > 1 && division.nodes < layout.ep;
   division.rowBytes = spec.hidden * byteWidth(compute);
   division.messageBytes = k2rt_message_bytes(division.rowBytes, spec.moe ? spec.moe->topK : 0);
@@ -81,13 +81,15 @@ private:
 
 void LayerCount::add(const SourcedChoice &choice, RouteTraffic &to) {
   const auto count = static_cast<int64_t>(choice.experts.size());
-  const int32_t *chosen = choice.experts.data(), *places = placesOf(choice.source);
+  // One of outside is of no rank.
+  const int64_t source = choice.source < division.sources() ? choice.source % by.ranks : by.ranks;
+  const int32_t *chosen = choice.experts.data(), *places = placesOf(source);
   std::vector<int32_t> slots;
   for (int64_t i = 0; i < count; ++i) {
     slots.push_back(k2rt_placement_slot(places, by.experts, by.slots / by.nodes, chosen, count, i));
     rankRows[slots.back() * by.ranks / by.slots] += choice.tokens;
   }
-  const k2rt_token_rows rows = k2rt_rows_of_token(table.data(), &by, choice.source, chosen, slots.data(), count);
+  const k2rt_token_rows rows = k2rt_rows_of_token(table.data(), &by, source, chosen, slots.data(), count);
   for (size_t tier = 0; tier < to.tiers.size(); ++tier) {
     to.tiers[tier].messages += Checked(rows.sent[tier] + rows.back[tier]) * choice.tokens;
     to.tiers[tier].payloadBytes +=
@@ -104,6 +106,7 @@ Expected<RouteTraffic> k2c::countTraffic(const RouteStatistics &statistics, cons
                                          const ExpertDivision &division, RoutedPhase phase) {
   RouteTraffic traffic;
   double tokens = 0;
+  std::vector<double> ofReplica(division.hops.size()); // tokens in all layers, those of outside not
   for (const auto &[layer, choices] : statistics.layers) {
     std::vector<int64_t> &rows = traffic.rankRows[layer];
     rows.resize(static_cast<size_t>(division.model.ranks));
@@ -116,15 +119,18 @@ Expected<RouteTraffic> k2c::countTraffic(const RouteStatistics &statistics, cons
       for (const SourcedChoice &choice : *entries) {
         count.add(choice, traffic);
         tokens += double(choice.tokens);
+        if (choice.source < division.sources())
+          ofReplica[size_t(choice.source / division.model.ranks)] += double(choice.tokens);
       }
     }
   }
-  const double layers = double(statistics.layers.size());
-  for (size_t tier = 0; tier < traffic.tiers.size(); ++tier) { // a token is counted in each layer
-    const auto rows = static_cast<int64_t>(layers > 0 ? tokens / layers : 0) * division.hops[tier];
-    traffic.tiers[tier].messages += rows;
-    traffic.tiers[tier].payloadBytes += Checked(rows) * division.rowBytes;
-  }
+  const double layers = double(std::max<size_t>(statistics.layers.size(), 1));
+  for (size_t replica = 0; replica < division.hops.size(); ++replica)
+    for (size_t tier = 0; tier < traffic.tiers.size(); ++tier) { // a token is counted in each layer
+      const auto rows = static_cast<int64_t>(ofReplica[replica] / layers) * division.hops[replica][tier];
+      traffic.tiers[tier].messages += rows;
+      traffic.tiers[tier].payloadBytes += Checked(rows) * division.rowBytes;
+    }
   traffic.nodesMean = tokens > 0 ? traffic.nodesMean / tokens : 0;
   for (const SentRows &tier : traffic.tiers)
     if (!tier.payloadBytes.isValid() || !tier.messages.isValid())

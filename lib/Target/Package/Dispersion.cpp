@@ -7,6 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Dispersion.h"
+#include "k2c/Planner/CompileLayout.h"
 #include "k2rt/placement.h"
 #include <algorithm>
 #include <map>
@@ -108,12 +109,11 @@ int64_t rowBytes(const ProgramFacts &program, bool isQuota) {
   return 0;
 }
 
-/// Bytes of a token that go from stage to stage, where these are on several nodes.
-int64_t bytesOfStages(const ProgramFacts &program, int64_t stages, int64_t nodes) {
-  const int64_t ofStage = program.ranks / stages, ofNode = program.ranks / nodes;
+/// Bytes of a token that go from stage to stage, where these are on several nodes; of the replica with the most.
+int64_t bytesOfStages(const ParallelLayout &layout, const ProgramFacts &program, int64_t nodes) {
   int64_t crossings = 0, bytes = 0;
-  for (int64_t first = ofStage; first < program.ranks; first += ofStage)
-    crossings += (first - ofStage) / ofNode != first / ofNode;
+  for (int64_t replica = 0; replica < layout.replicas; ++replica)
+    crossings = std::max(crossings, hopsOfReplica(layout, nodes, replica)[1]);
   for (const CollectiveFact &site : program.collectives)
     if (site.op == "send")
       bytes += crossings * site.rowBytes;
@@ -122,13 +122,12 @@ int64_t bytesOfStages(const ProgramFacts &program, int64_t stages, int64_t nodes
 
 } // namespace
 
-json dispersionJson(const ModelSpec &spec, const ProgramFacts &program, const BundleFacts &bundle) {
+json dispersionJson(const ModelSpec &spec, const Plan &plan, const ProgramFacts &program, const BundleFacts &bundle) {
   auto said = [](const char *kind, int64_t most, int64_t bytes) {
     return json{{"kind", kind}, {"nodes_per_token", {{"max", most}}}, {"inter_node_bytes_per_token", {{"max", bytes}}}};
   };
-  const int64_t stages = std::max<int64_t>(int64_t(program.stages.size()) - 1, 1), ranks = program.ranks / stages;
-  const int64_t nodes = std::max<int64_t>(bundle.nodes / stages, 1); // of a stage
-  int64_t bytes = bytesOfStages(program, stages, bundle.nodes);
+  const int64_t ranks = plan.layout.ep, nodes = nodesOfStage(plan.layout, bundle.nodes); // of a stage
+  int64_t bytes = bytesOfStages(plan.layout, program, bundle.nodes);
   if (!spec.moe || nodes == 1)
     return said("none", 1, bytes);
   const bool isTwoHop = std::any_of(program.collectives.begin(), program.collectives.end(),

@@ -11,7 +11,8 @@ namespace k2c {
 /// most nodes that have experts of a token in a layer, and the most bytes that cross between nodes for a token, rows
 /// and choices there and sums back, in all layers (numerics N5), without headers. Routes that a user forces have no
 /// bound but that of their number.
-nlohmann::json dispersionJson(const ModelSpec &spec, const ProgramFacts &program, const BundleFacts &bundle);
+nlohmann::json dispersionJson(const ModelSpec &spec, const Plan &plan, const ProgramFacts &program,
+                              const BundleFacts &bundle);
 
 } // namespace k2c
 

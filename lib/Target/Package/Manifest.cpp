@@ -156,10 +156,10 @@ int64_t emptyBytes(const ExpertPlacement &placement, int64_t rank, Bytes ofExper
 /// Ranks are numbered node by node. Those with empty slots map fewer weights than the certificate says.
 json ranksJson(const ModelSpec &spec, const Plan &plan, const ProgramFacts &program, const BundleFacts &bundle) {
   const std::vector<int64_t> bounds = boundsOf(spec, program);
-  const int64_t ofStage = program.ranks / static_cast<int64_t>(bounds.size() - 1);
+  const int64_t ofStage = plan.layout.ep;
   json ranks = json::array();
   for (int64_t rank = 0; rank < program.ranks; ++rank) {
-    const auto stage = static_cast<size_t>(rank / ofStage);
+    const auto stage = static_cast<size_t>(rank / ofStage % plan.layout.pp);
     const int64_t empty =
         emptyBytes(bundle.placement, rank % ofStage, plan.expertBytes, bounds[stage], bounds[stage + 1]);
     ranks.push_back({{"rank", rank},
@@ -242,7 +242,7 @@ std::string manifestText(const ModelSpec &spec, const Plan &plan, const ProgramF
                    {"memory", memoryJson(plan, program, bundle)},
                    {"ranks", ranksJson(spec, plan, program, bundle)},
                    {"collectives", collectivesJson(program)},
-                   {"dispersion", dispersionJson(spec, program, bundle)},
+                   {"dispersion", dispersionJson(spec, plan, program, bundle)},
                    {"forms", {{"prompt_expanded_at_least", program.expandedFrom}}},
                    {"eos", spec.eos},
                    {"kernels", kernelsJson(program.kernels)},

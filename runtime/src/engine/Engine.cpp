@@ -98,7 +98,7 @@ void Engine::prepare(int32_t rank, const k2rt_ir_step &asked, bool wantsLogits) 
 void Engine::planResults() {
   gathered.begins.assign(1, 0);
   for (int64_t rank = 0; rank < manifest().ranks.count; ++rank) {
-    const RankState &of = states[static_cast<size_t>(manifest().ranks.placeOf(rank))];
+    const RankState &of = states[static_cast<size_t>(manifest().ranks.dataRankOf(rank))];
     const int64_t outputs = manifest().ranks.isLastStage(rank) ? of.prepared.output_rows : 0;
     gathered.begins.push_back(gathered.begins.back() +
                               resultLayout(manifest(), of.prepared.token_rows, outputs, of.flags).bytes);
@@ -131,22 +131,22 @@ Status Engine::run() {
   return ran;
 }
 
-Engine::StageResults Engine::resultsOf(int32_t place, int64_t stage) const {
+Engine::StageResults Engine::resultsOf(int32_t dataRank, int64_t stage) const {
   const RankFacts &facts = manifest().ranks;
-  const int64_t rank = stage * facts.stageRanks() + place;
-  const k2rt_ir_step &step = states[place].prepared;
+  const int64_t rank = facts.rankOf(dataRank, stage);
+  const k2rt_ir_step &step = states[dataRank].prepared;
   const int64_t outputs = facts.isLastStage(rank) ? step.output_rows : 0;
   const std::array<int64_t, 2> layers = facts.layersOf(rank, manifest().layers);
   return {gathered.results.data() + gathered.begins[static_cast<size_t>(rank)],
-          resultLayout(manifest(), step.token_rows, outputs, states[place].flags), layers[0], layers[1]};
+          resultLayout(manifest(), step.token_rows, outputs, states[dataRank].flags), layers[0], layers[1]};
 }
 
 /// Brings `perLayer` entries of each layer from the stage that has it to `to`, if that is there: of layers with experts
 /// in their order, or of all layers, before which the first stage has its embedding.
 template <class T>
-void Engine::bringLayers(int32_t place, int64_t ResultLayout::*part, bool areMoe, int64_t perLayer, void *to) const {
+void Engine::bringLayers(int32_t dataRank, int64_t ResultLayout::*part, bool areMoe, int64_t perLayer, void *to) const {
   for (int64_t stage = 0; to && stage < manifest().ranks.stageCount(); ++stage) {
-    const StageResults of = resultsOf(place, stage);
+    const StageResults of = resultsOf(dataRank, stage);
     if (of.layout.*part < 0)
       continue;
     const std::vector<int64_t> &moe = manifest().moeLayers;

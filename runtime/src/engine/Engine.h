@@ -36,8 +36,8 @@ public:
   int64_t chunk() const { return chunkTokens; }
   /// The one that this engine runs itself.
   Rank &rank() { return member ? member->rank() : *theRank; }
-  /// With sequences of their own: those of a stage.
-  int32_t ranks() const { return static_cast<int32_t>(manifest().ranks.stageRanks()); }
+  /// With sequences of their own: those of a stage, in all replicas.
+  int32_t ranks() const { return static_cast<int32_t>(manifest().ranks.dataRanks()); }
   /// What steps of `rank` are built from.
   StepArrays &arrays(int32_t rank) { return member ? states[rank].arrays : theRank->arrays(); }
   /// Its free pages, per cache group.
@@ -92,9 +92,9 @@ private:
     ResultLayout layout;
     int64_t firstLayer, endLayer; ///< of which it has captured
   };
-  StageResults resultsOf(int32_t place, int64_t stage) const;
+  StageResults resultsOf(int32_t dataRank, int64_t stage) const;
   template <class T>
-  void bringLayers(int32_t place, int64_t ResultLayout::*part, bool areMoe, int64_t perLayer, void *to) const;
+  void bringLayers(int32_t dataRank, int64_t ResultLayout::*part, bool areMoe, int64_t perLayer, void *to) const;
   void planResults();
   bool capturesExperts() const { return counted || routed; }
   void countCaptured(size_t table);

@@ -15,6 +15,7 @@ Grid gridOf(const RankFacts &ranks) {
   Grid grid;
   grid.dp = grid.ep = static_cast<int32_t>(ranks.stageRanks());
   grid.pp = static_cast<int32_t>(ranks.stageCount());
+  grid.replicas = static_cast<int32_t>(ranks.replicas);
   grid.perNode = static_cast<int32_t>(ranks.count / ranks.nodes);
   return grid;
 }
@@ -96,9 +97,9 @@ Expected<StepRecordKind> RankMember::takeRecord(const AllRecords *records) {
   std::fill(receivedOffsets.begin(), receivedOffsets.end(), 0);
   received[0] = record.bytes() / recordUnit;
   for (size_t rank = 0; records && rank < sent.size(); ++rank) {
-    const auto place = static_cast<size_t>(manifest.ranks.placeOf(static_cast<int64_t>(rank)));
-    sentOffsets[rank] = place == 0 ? 0 : records->ends[place - 1] / recordUnit;
-    sent[rank] = records->ends[place] / recordUnit - sentOffsets[rank];
+    const auto own = static_cast<size_t>(manifest.ranks.dataRankOf(static_cast<int64_t>(rank)));
+    sentOffsets[rank] = own == 0 ? 0 : records->ends[own - 1] / recordUnit;
+    sent[rank] = records->ends[own] / recordUnit - sentOffsets[rank];
   }
   Collective scatter{Op::allToAllRows, Axis::world, static_cast<uint32_t>(firstSite + recordSite)};
   scatter.source = records ? records->records.data() : nullptr;
@@ -239,7 +240,7 @@ Status RankMember::step(const AllRecords &records, AllResults &results) {
 
 Expected<StepRecordKind> RankMember::tellAll(StepRecordKind kind) {
   AllRecords records;
-  for (int64_t rank = 0; rank < manifest.ranks.stageRanks(); ++rank) {
+  for (int64_t rank = 0; rank < manifest.ranks.dataRanks(); ++rank) {
     writeOtherRecord(kind, steps, records.records);
     records.ends.push_back(static_cast<int64_t>(records.records.size()));
   }

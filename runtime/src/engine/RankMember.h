@@ -37,10 +37,10 @@ private:
 /// Every rank of a stage has sequences of its own and a part of the experts.
 Grid gridOf(const RankFacts &ranks);
 
-/// What rank 0 sends, and what it gets back. Ranks with the same place in all stages have one record.
+/// What rank 0 sends, and what it gets back. Ranks with the same sequences, in all stages, have one record.
 struct AllRecords {
   std::vector<std::byte> records;
-  std::vector<int64_t> ends; ///< of each rank's record of the first stage, in `records`
+  std::vector<int64_t> ends; ///< of the record of each rank with sequences, in `records`
 };
 struct AllResults {
   Bytes results;

@@ -11,12 +11,12 @@ void Spread::add(int64_t number) {
   most = std::max(most, number);
 }
 
-/// How many stages forward rows to one on another node: all ranks of a stage, or none.
-static int64_t stagesBetweenNodes(const RankFacts &ranks) {
+/// How many stages forward rows of `dataRank` to one on another node.
+static int64_t stagesBetweenNodes(const RankFacts &ranks, int64_t dataRank) {
   int64_t crossings = 0;
-  for (int64_t first = ranks.stageRanks(); first < ranks.count; first += ranks.stageRanks())
-    crossings +=
-        ranks.each[static_cast<size_t>(first - ranks.stageRanks())].node != ranks.each[static_cast<size_t>(first)].node;
+  for (int64_t stage = 1; stage < ranks.stageCount(); ++stage)
+    crossings += ranks.each[static_cast<size_t>(ranks.rankOf(dataRank, stage - 1))].node !=
+                 ranks.each[static_cast<size_t>(ranks.rankOf(dataRank, stage))].node;
   return crossings;
 }
 
@@ -26,15 +26,15 @@ RouteTraffic::RouteTraffic(const Bundle &bundle) : bundle(bundle) {
   division = {ranks.placement.experts, ranks.placement.slots, ranks.stageRanks(), ranks.stageNodes(), 0};
   for (const CollectiveFacts &site : ranks.collectives) {
     if (site.op == K2RT_SEND)
-      stageBytes = site.rowBytes * stagesBetweenNodes(ranks);
+      stageRowBytes = site.rowBytes;
     if (site.op != K2RT_ALL_TO_ALL_ROWS)
       continue;
     division.two_hop |= site.axis == K2RT_AXIS_RAIL;
     if (site.axis != K2RT_AXIS_NODE)
       (site.quotaRows > 0 ? messageBytes : rowBytes) = site.rowBytes;
   }
-  tokensOfRank.resize(static_cast<size_t>(ranks.stageRanks()));
-  rowsOfRank.assign(manifest.moeLayers.size(), std::vector<int64_t>(static_cast<size_t>(ranks.stageRanks())));
+  tokensOfRank.resize(static_cast<size_t>(ranks.dataRanks()));
+  rowsOfRank.assign(manifest.moeLayers.size(), std::vector<int64_t>(static_cast<size_t>(ranks.dataRanks())));
   chosen.assign(manifest.moeLayers.size(), std::vector<int64_t>(static_cast<size_t>(manifest.experts)));
 }
 
@@ -55,9 +55,11 @@ const std::vector<int32_t> &RouteTraffic::slotsOf(size_t table, size_t moeLayer)
   return list;
 }
 
-void RouteTraffic::count(int32_t source, const k2rt_ir_step &step, const int32_t *experts, size_t table) {
+void RouteTraffic::count(int32_t dataRank, const k2rt_ir_step &step, const int32_t *experts, size_t table) {
+  const RankFacts &ranks = bundle.manifest.ranks;
   const int64_t topK = bundle.manifest.topK, ofNode = division.slots / division.nodes;
-  std::vector<int64_t> bytes(static_cast<size_t>(step.token_rows), stageBytes);
+  const auto source = static_cast<int32_t>(ranks.placeOf(dataRank)), firstOfReplica = dataRank - source;
+  std::vector<int64_t> bytes(static_cast<size_t>(step.token_rows), stageRowBytes * stagesBetweenNodes(ranks, dataRank));
   std::vector<int32_t> own, slot, places(static_cast<size_t>(k2rt_places_entries(division.experts, division.slots)));
   for (size_t layer = 0; division.ranks > 1 && layer < chosen.size(); ++layer) {
     k2rt_placement_choose(places.data(), slotsOf(table, layer).data(), division.experts, division.slots, division.ranks,
@@ -70,7 +72,7 @@ void RouteTraffic::count(int32_t source, const k2rt_ir_step &step, const int32_t
       for (int64_t i = 0; i < choices; ++i) {
         slot.push_back(k2rt_placement_slot(places.data(), division.experts, ofNode, own.data(), choices, i));
         ++chosen[layer][own[i]];
-        ++rowsOfRank[layer][slot.back() * division.ranks / division.slots];
+        ++rowsOfRank[layer][firstOfReplica + slot.back() * division.ranks / division.slots];
       }
       const k2rt_token_rows rows =
           k2rt_rows_of_token(entriesOf(table, layer), &division, source, own.data(), slot.data(), choices);
@@ -80,7 +82,7 @@ void RouteTraffic::count(int32_t source, const k2rt_ir_step &step, const int32_t
   }
   for (const int64_t ofToken : bytes)
     bytesOfTokens.add(ofToken);
-  tokensOfRank[source] += step.token_rows;
+  tokensOfRank[dataRank] += step.token_rows;
 }
 
 bool RouteTraffic::hasLayer(int32_t rank, size_t moeLayer) const {
@@ -89,12 +91,12 @@ bool RouteTraffic::hasLayer(int32_t rank, size_t moeLayer) const {
   return manifest.moeLayers[moeLayer] >= own[0] && manifest.moeLayers[moeLayer] < own[1];
 }
 
-int64_t RouteTraffic::tokens(int32_t rank) const { return tokensOfRank[bundle.manifest.ranks.placeOf(rank)]; }
+int64_t RouteTraffic::tokens(int32_t rank) const { return tokensOfRank[bundle.manifest.ranks.dataRankOf(rank)]; }
 
 int64_t RouteTraffic::expertRows(int32_t rank) const {
   int64_t rows = 0;
   for (size_t layer = 0; layer < rowsOfRank.size(); ++layer)
-    rows += hasLayer(rank, layer) ? rowsOfRank[layer][bundle.manifest.ranks.placeOf(rank)] : 0;
+    rows += hasLayer(rank, layer) ? rowsOfRank[layer][bundle.manifest.ranks.dataRankOf(rank)] : 0;
   return rows;
 }
 

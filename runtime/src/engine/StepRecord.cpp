@@ -261,7 +261,7 @@ void setShared(std::byte *record, size_t table, bool goesInHalves) {
   StepRecordHeader header;
   std::memcpy(&header, record, sizeof header);
   header.table = static_cast<uint32_t>(table);
-  header.flags |= goesInHalves ? inHalves : 0;
+  header.flags |= goesInHalves ? uint32_t(inHalves) : 0;
   std::memcpy(record, &header, sizeof header);
 }
 

@@ -1,7 +1,7 @@
-// The layout decides what the rest must say: "ep=R,dp=R,pp=S" is S stages of R ranks that divide experts and sequences,
-// and nothing else. Each rank is listed with what it has, each site with what may arrive there. Programs whose steps
-// may go in two halves say of how many rows one is, as the program has buffers for no more: together they must hold the
-// largest step that the limits allow.
+// The layout decides what the rest must say: "ep=R,dp=R,pp=S,replicas=N" is N copies of S stages of R ranks that divide
+// experts and sequences, and nothing else. Each rank is listed with what it has, each site with what may arrive there.
+// Programs whose steps may go in two halves say of how many rows one is, as the program has buffers for no more:
+// together they must hold the largest step that the limits allow.
 #include "program/RankFacts.h"
 #include "base/File.h"
 #include "base/Utf8.h"
@@ -22,7 +22,7 @@ constexpr int64_t maxBytes = int64_t(1) << 50;
 constexpr size_t maxSites = 1 << 17;
 
 /// "ep=2,dp=2" as numbers by key; what is not of that form is refused.
-std::map<std::string, int64_t> readLayout(const JsonFields &root, const std::string &text) {
+std::map<std::string, int64_t> readAxes(const JsonFields &root, const std::string &text) {
   std::map<std::string, int64_t> axes;
   for (size_t begin = 0; begin < text.size();) {
     const size_t end = std::min(text.find(',', begin), text.size()), equals = text.find('=', begin);
@@ -37,8 +37,18 @@ std::map<std::string, int64_t> readLayout(const JsonFields &root, const std::str
   return axes;
 }
 
-void checkLayout(const JsonFields &root, const RankFacts &facts) {
-  const std::map<std::string, int64_t> axes = readLayout(root, facts.layout);
+/// Of stages that are known.
+void readLayout(const JsonFields &root, RankFacts &facts) {
+  const std::map<std::string, int64_t> axes = readAxes(root, facts.layout);
+  if (const auto found = axes.find("replicas"); found != axes.end())
+    facts.replicas = found->second;
+  const int64_t parts = facts.stageCount() * std::clamp<int64_t>(facts.replicas, 1, maxRanks);
+  const int64_t ofNode = facts.count / facts.nodes, ofStage = std::max<int64_t>(facts.count / parts, 1);
+  if (facts.replicas < 1 || facts.replicas > maxRanks || facts.count % parts != 0 ||
+      (ofStage % ofNode != 0 && ofNode % ofStage != 0))
+    root.fail("layout", "has replicas=" + std::to_string(facts.replicas) + ", which with " +
+                            std::to_string(facts.stageCount()) + " stages must divide the " +
+                            std::to_string(facts.count) + " ranks and fill nodes, or divide these");
   const auto expect = [&](const char *axis, int64_t wanted) {
     const auto found = axes.find(axis);
     const int64_t value = found == axes.end() ? 1 : found->second;
@@ -49,7 +59,7 @@ void checkLayout(const JsonFields &root, const RankFacts &facts) {
   for (const char *axis : {"ep", "dp"})
     expect(axis, facts.stageRanks());
   expect("pp", facts.stageCount());
-  for (const char *axis : {"tp", "etp", "replicas"})
+  for (const char *axis : {"tp", "etp"})
     expect(axis, 1);
 }
 
@@ -61,7 +71,7 @@ std::array<int64_t, 2> readRange(const JsonFields &entry, const char *key, int64
   return {range[0], range[1]};
 }
 
-/// Stages have the layers one after another, and as many ranks each.
+/// Stages have the layers one after another.
 void readStages(const JsonFields &root, int64_t layers, RankFacts &facts) {
   if (!root.has("stages"))
     return;
@@ -75,11 +85,9 @@ void readStages(const JsonFields &root, int64_t layers, RankFacts &facts) {
     facts.stages.push_back(std::move(stage));
   }
   const auto count = static_cast<int64_t>(facts.stages.size());
-  const int64_t ofNode = facts.count / facts.nodes, ofStage = facts.count / std::max<int64_t>(count, 1);
-  if (count < 2 || begin != layers || facts.count % count != 0 || (ofStage % ofNode != 0 && ofNode % ofStage != 0))
+  if (count < 2 || begin != layers)
     root.fail("stages", "are " + std::to_string(count) + " up to layer " + std::to_string(begin) +
-                            ", must be two or more with all " + std::to_string(layers) + " layers, which divide the " +
-                            std::to_string(facts.count) + " ranks and fill nodes, or divide these");
+                            ", must be two or more with all " + std::to_string(layers) + " layers");
 }
 
 void readPlacement(const JsonFields &root, int64_t experts, RankFacts &facts) {
@@ -140,7 +148,7 @@ void readEach(const JsonFields &root, int64_t layers, int64_t experts, RankFacts
     OneRankFacts one;
     const int64_t node = rank / (facts.count / facts.nodes); // each node has the next ranks
     one.node = entry.integer("node", node, node);
-    one.stage = std::min(facts.stageOf(rank), facts.stageCount() - 1);
+    one.stage = facts.stageOf(rank);
     entry.integer("stage", one.stage, one.stage, one.stage);
     const std::array<int64_t, 2> own = facts.layersOf(one.stage * facts.stageRanks(), layers);
     const std::vector<int64_t> range = entry.integers("layers", 0, layers, 2);
@@ -187,7 +195,7 @@ RankFacts readRankFacts(const JsonFields &root, int64_t layers, int64_t experts)
   facts.layout = root.string("layout", "dp=1");
   readStages(root, layers, facts);
   if (facts.areSeveral() || root.has("layout"))
-    checkLayout(root, facts);
+    readLayout(root, facts);
   if (facts.areSeveral()) {
     if (facts.divideExperts())
       readPlacement(root, experts, facts);

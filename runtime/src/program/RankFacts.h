@@ -52,6 +52,7 @@ struct RankFacts {
   int64_t count = 1, nodes = 1;
   std::array<std::string, 2> tiers = {"node", "network"}; ///< links within a node, and between nodes
   std::string layout = "dp=1";
+  int64_t replicas = 1;     ///< copies of the model, each with as many ranks
   PlacementFacts placement; ///< of several ranks
   std::vector<CollectiveFacts> collectives;
   std::vector<OneRankFacts> each; ///< of several ranks: an entry for each
@@ -61,14 +62,23 @@ struct RankFacts {
 
   bool areSeveral() const { return count > 1; }
   int64_t stageCount() const { return std::max<int64_t>(static_cast<int64_t>(stages.size()), 1); }
-  /// Of one stage: ranks with sequences of their own, which divide the experts of its layers, and the nodes they are
-  /// on.
-  int64_t stageRanks() const { return count / stageCount(); }
-  int64_t stageNodes() const { return std::max<int64_t>(nodes / stageCount(), 1); }
+  /// Of one stage of a replica: ranks with sequences of their own, which divide the experts of its layers, and the
+  /// nodes they are on.
+  int64_t stageRanks() const { return count / (stageCount() * replicas); }
+  int64_t stageNodes() const { return std::max<int64_t>(nodes / (stageCount() * replicas), 1); }
   bool divideExperts() const { return stageRanks() > 1; }
-  int64_t stageOf(int64_t rank) const { return rank / stageRanks(); }
-  /// Its number in its stage, by which sequences and experts are divided.
+  int64_t stageOf(int64_t rank) const { return rank / stageRanks() % stageCount(); }
+  /// Its number in its stage, by which experts are divided.
   int64_t placeOf(int64_t rank) const { return rank % stageRanks(); }
+  int64_t replicaOf(int64_t rank) const { return rank / (stageRanks() * stageCount()); }
+  /// Ranks with sequences of their own: those of a stage, in all replicas. Those of one place and replica have the same
+  /// ones in all stages.
+  int64_t dataRanks() const { return stageRanks() * replicas; }
+  int64_t dataRankOf(int64_t rank) const { return replicaOf(rank) * stageRanks() + placeOf(rank); }
+  /// Which of the ranks that have the sequences of `dataRank` is in `stage`.
+  int64_t rankOf(int64_t dataRank, int64_t stage) const {
+    return (dataRank / stageRanks() * stageCount() + stage) * stageRanks() + placeOf(dataRank);
+  }
   /// Of the model's `layers` layers, those of the rank.
   std::array<int64_t, 2> layersOf(int64_t rank, int64_t layers) const {
     if (stages.empty())

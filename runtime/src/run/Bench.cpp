@@ -129,10 +129,10 @@ Expected<BenchSizes> sizesOf(const BenchFlags &flags, const Manifest &manifest) 
       return refuse(flag, std::to_string(*value), "max_context", most);
   const std::pair<const char *, int64_t> sideBySide[] = {{"--prompts", flags.prompts}, {"--batch", flags.batch}};
   for (const auto &[flag, value] : sideBySide)
-    if (value > limits.max_sequences * manifest.ranks.stageRanks())
+    if (value > limits.max_sequences * manifest.ranks.dataRanks())
       return refuse(flag, std::to_string(value),
                     manifest.ranks.areSeveral() ? "max_sequences of all ranks" : "max_sequences",
-                    limits.max_sequences * manifest.ranks.stageRanks());
+                    limits.max_sequences * manifest.ranks.dataRanks());
   BenchSizes sizes{};
   sizes.prefill = flags.prefill.value_or(std::min<int64_t>(512, most));
   sizes.prompts = flags.prompts;

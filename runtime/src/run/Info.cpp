@@ -25,9 +25,10 @@ void printRanks(JsonWriter &json, const Manifest &manifest, const std::string &f
     for (const std::string &transport : transportsOf(folder))
       json.value(transport);
   json.endList().key("groups").beginList();
-  for (const auto &[group, size] :
-       {std::pair{"ep", ranks.stageRanks()}, {"dp", ranks.stageRanks()}, {"pp", ranks.stageCount()}})
-    if (size > 1 || std::string_view(group) != "pp")
+  const std::pair<const char *, int64_t> groups[] = {
+      {"ep", ranks.stageRanks()}, {"dp", ranks.stageRanks()}, {"pp", ranks.stageCount()}, {"replica", ranks.replicas}};
+  for (const auto &[group, size] : groups)
+    if (size > 1 || group == groups[0].first || group == groups[1].first)
       json.beginObject().key("name").value(group).key("size").value(size).endObject();
   json.endList().key("collectives").raw(ranks.collectivesJson);
   if (!ranks.divideExperts())

@@ -97,6 +97,19 @@ void FakeBundle::addRanks(int64_t ranks) {
     manifest["kernels"].push_back({{"name", name}});
 }
 
+void FakeBundle::repeat(int64_t ranks, const std::string &layout) {
+  manifest["topology"] = {{"name", "cpu"}, {"ranks", ranks}, {"nodes", 1}, {"cores", 1}};
+  manifest["layout"] = layout;
+  manifest["collectives"] = json::array();
+  for (int64_t rank = 0; rank < ranks; ++rank)
+    manifest["ranks"].push_back({{"rank", rank},
+                                 {"node", 0},
+                                 {"stage", 0},
+                                 {"layers", {0, 2}},
+                                 {"slots", manifest["model"]["experts"]},
+                                 {"weights", manifest["memory"]["weights"]}});
+}
+
 FakeBundle::~FakeBundle() {
   std::error_code ignored;
   fs::remove_all(folder, ignored);

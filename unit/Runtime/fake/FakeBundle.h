@@ -25,6 +25,9 @@ public:
   nlohmann::json placement; ///< of several ranks: expert e in slot e
   std::string folder;
 
+  /// Makes the manifest of "fake" one of `ranks` ranks, each with all experts of its layers: of all layers, until a
+  /// test writes others.
+  void repeat(int64_t ranks, const std::string &layout);
   /// Recomputes memory lines that follow from the limits, and the hashes of the weights, then writes manifest.json,
   /// weights/index.json and the list.
   void write();
