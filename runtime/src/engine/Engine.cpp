@@ -46,14 +46,18 @@ Expected<std::unique_ptr<Engine>> Engine::create(const Bundle &bundle, std::uniq
 }
 
 Status Engine::addRanks() {
-  for (int32_t rank = 0; rank < ranks(); ++rank) {
-    Expected<StepArrays> arrays = StepArrays::allocateOwn(manifest());
-    if (!arrays)
-      return arrays.takeError();
-    states.push_back({std::move(*arrays), {}});
+  freePages.resize(static_cast<size_t>(ranks()));
+  for (std::vector<PagePool> &pages : freePages)
     for (const CacheGroup &group : manifest().groups)
-      states.back().pages.emplace_back(group.pages);
-  }
+      pages.emplace_back(group.pages);
+  underWay.resize(static_cast<size_t>(microbatches()));
+  for (Microbatch &of : underWay)
+    for (int32_t rank = 0; rank < ranks(); ++rank) {
+      Expected<StepArrays> arrays = StepArrays::allocateOwn(manifest());
+      if (!arrays)
+        return arrays.takeError();
+      of.ranks.push_back({std::move(*arrays)});
+    }
   return {};
 }
 
@@ -73,7 +77,7 @@ Status Engine::choosePlacements() {
   return {};
 }
 
-void Engine::prepare(int32_t rank, const k2rt_ir_step &asked, bool wantsLogits) {
+void Engine::prepare(int32_t microbatch, int32_t rank, const k2rt_ir_step &asked, bool wantsLogits) {
   k2rt_ir_step step = asked;
   if (capturesExperts() && !step.capture_experts)
     step.capture_experts = chosen.data();
@@ -86,7 +90,7 @@ void Engine::prepare(int32_t rank, const k2rt_ir_step &asked, bool wantsLogits) 
     records.ends.clear();
     promptRows = generatedRows = maxRows = 0;
   }
-  RankState &of = states[rank];
+  RankStep &of = underWay[microbatch].ranks[rank];
   of.prepared = step;
   of.flags = flagsOf(step, wantsLogits);
   countRows(step);
@@ -95,13 +99,13 @@ void Engine::prepare(int32_t rank, const k2rt_ir_step &asked, bool wantsLogits) 
 }
 
 /// Results lie in the order of the ranks.
-void Engine::planResults() {
-  gathered.begins.assign(1, 0);
+void Engine::planResults(Microbatch &of) const {
+  std::vector<int64_t> &begins = of.gathered.begins;
+  begins.assign(1, 0);
   for (int64_t rank = 0; rank < manifest().ranks.count; ++rank) {
-    const RankState &of = states[static_cast<size_t>(manifest().ranks.dataRankOf(rank))];
-    const int64_t outputs = manifest().ranks.isLastStage(rank) ? of.prepared.output_rows : 0;
-    gathered.begins.push_back(gathered.begins.back() +
-                              resultLayout(manifest(), of.prepared.token_rows, outputs, of.flags).bytes);
+    const RankStep &own = of.ranks[static_cast<size_t>(manifest().ranks.dataRankOf(rank))];
+    const int64_t outputs = manifest().ranks.isLastStage(rank) ? own.prepared.output_rows : 0;
+    begins.push_back(begins.back() + resultLayout(manifest(), own.prepared.token_rows, outputs, own.flags).bytes);
   }
 }
 
@@ -112,7 +116,7 @@ void Engine::countRows(const k2rt_ir_step &step) {
     (phaseOf(step, sequence) == Phase::prefill ? promptRows : generatedRows) += begin[sequence + 1] - begin[sequence];
 }
 
-Status Engine::run() {
+Status Engine::submit(int32_t microbatch) {
   const size_t table = tableAt(periods, steps, promptRows > generatedRows);
   const HalvesFacts &halves = manifest().ranks.halves;
   const bool goesInHalves = halves.rows > 0 && maxRows >= halves.from;
@@ -123,30 +127,38 @@ Status Engine::run() {
     setShared(records.records.data() + begin, table, goesInHalves);
     begin = end;
   }
-  if (member)
-    planResults();
-  Status ran = member ? member->step(records, gathered) : theRank->run();
-  if (ran && capturesExperts())
-    countCaptured(table);
-  return ran;
+  if (!member)
+    return theRank->run();
+  Microbatch &of = underWay[microbatch];
+  of.table = table;
+  planResults(of);
+  return member->submit(records, of.gathered);
 }
 
-Engine::StageResults Engine::resultsOf(int32_t dataRank, int64_t stage) const {
+Status Engine::collect(int32_t microbatch) {
+  Status done = member ? member->collect() : Status();
+  if (done && capturesExperts())
+    countCaptured(microbatch);
+  return done;
+}
+
+Engine::StageResults Engine::resultsOf(const Microbatch &of, int32_t dataRank, int64_t stage) const {
   const RankFacts &facts = manifest().ranks;
   const int64_t rank = facts.rankOf(dataRank, stage);
-  const k2rt_ir_step &step = states[dataRank].prepared;
+  const k2rt_ir_step &step = of.ranks[dataRank].prepared;
   const int64_t outputs = facts.isLastStage(rank) ? step.output_rows : 0;
   const std::array<int64_t, 2> layers = facts.layersOf(rank, manifest().layers);
-  return {gathered.results.data() + gathered.begins[static_cast<size_t>(rank)],
-          resultLayout(manifest(), step.token_rows, outputs, states[dataRank].flags), layers[0], layers[1]};
+  return {of.gathered.results.data() + of.gathered.begins[static_cast<size_t>(rank)],
+          resultLayout(manifest(), step.token_rows, outputs, of.ranks[dataRank].flags), layers[0], layers[1]};
 }
 
 /// Brings `perLayer` entries of each layer from the stage that has it to `to`, if that is there: of layers with experts
 /// in their order, or of all layers, before which the first stage has its embedding.
 template <class T>
-void Engine::bringLayers(int32_t dataRank, int64_t ResultLayout::*part, bool areMoe, int64_t perLayer, void *to) const {
+void Engine::bringLayers(const Microbatch &microbatch, int32_t dataRank, int64_t ResultLayout::*part, bool areMoe,
+                         int64_t perLayer, void *to) const {
   for (int64_t stage = 0; to && stage < manifest().ranks.stageCount(); ++stage) {
-    const StageResults of = resultsOf(dataRank, stage);
+    const StageResults of = resultsOf(microbatch, dataRank, stage);
     if (of.layout.*part < 0)
       continue;
     const std::vector<int64_t> &moe = manifest().moeLayers;
@@ -158,34 +170,36 @@ void Engine::bringLayers(int32_t dataRank, int64_t ResultLayout::*part, bool are
   }
 }
 
-void Engine::countCaptured(size_t table) {
+void Engine::countCaptured(int32_t microbatch) {
+  const Microbatch none, &of = member ? underWay[microbatch] : none;
   for (int32_t rank = 0; rank < ranks(); ++rank) {
-    const k2rt_ir_step &step = member ? states[rank].prepared : only;
+    const k2rt_ir_step &step = member ? of.ranks[rank].prepared : only;
     const auto *experts = static_cast<const int32_t *>(step.capture_experts);
     if (member) {
       merged.resize(chosen.size());
-      bringLayers<int32_t>(rank, &ResultLayout::experts, /*areMoe=*/true, step.token_rows * manifest().topK,
+      bringLayers<int32_t>(of, rank, &ResultLayout::experts, /*areMoe=*/true, step.token_rows * manifest().topK,
                            merged.data());
       experts = merged.data();
     }
     if (counted)
       counted->count(rank, step, experts);
     if (routed)
-      routed->count(rank, step, experts, table);
+      routed->count(rank, step, experts, of.table);
   }
 }
 
-StepResults Engine::results(int32_t rank) {
+StepResults Engine::results(int32_t number, int32_t rank) {
   if (!member)
     return theRank->results();
-  const k2rt_ir_step &step = states[rank].prepared;
+  const Microbatch &microbatch = underWay[number];
+  const k2rt_ir_step &step = microbatch.ranks[rank].prepared;
   const int64_t routes = step.token_rows * manifest().topK;
-  bringLayers<int32_t>(rank, &ResultLayout::experts, /*areMoe=*/true, routes, step.capture_experts);
-  bringLayers<float>(rank, &ResultLayout::weights, /*areMoe=*/true, routes, step.capture_weights);
-  bringLayers<float>(rank, &ResultLayout::hidden, /*areMoe=*/false, step.token_rows * manifest().hidden,
+  bringLayers<int32_t>(microbatch, rank, &ResultLayout::experts, /*areMoe=*/true, routes, step.capture_experts);
+  bringLayers<float>(microbatch, rank, &ResultLayout::weights, /*areMoe=*/true, routes, step.capture_weights);
+  bringLayers<float>(microbatch, rank, &ResultLayout::hidden, /*areMoe=*/false, step.token_rows * manifest().hidden,
                      step.capture_hidden);
   for (int64_t stage = 0; stage < manifest().ranks.stageCount(); ++stage) {
-    const StageResults of = resultsOf(rank, stage);
+    const StageResults of = resultsOf(microbatch, rank, stage);
     if (of.layout.maxLogits < 0)
       continue;
     const auto *largest = reinterpret_cast<const float *>(of.results + of.layout.maxLogits);
@@ -193,7 +207,7 @@ StepResults Engine::results(int32_t rank) {
     for (int64_t i = of.firstLayer * manifest().heads; i < of.endLayer * manifest().heads; ++i)
       to[i] = std::max(to[i], largest[i]);
   }
-  const StageResults last = resultsOf(rank, manifest().ranks.stageCount() - 1);
+  const StageResults last = resultsOf(microbatch, rank, manifest().ranks.stageCount() - 1);
   return {last.layout.logits < 0 ? nullptr : reinterpret_cast<const float *>(last.results + last.layout.logits),
           reinterpret_cast<const int32_t *>(last.results + last.layout.samples)};
 }

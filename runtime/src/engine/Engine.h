@@ -3,7 +3,7 @@
 // Everything is allocated at the start, once. The scheduler (Scheduler.h) decides what a step contains; the engine has
 // it run. Which kind of device a rank has is its caller's choice. Of several ranks the engine is rank 0's: it sends
 // each its part of a step and gets the results (RankMember.h). A program of one rank runs what it is given, with no
-// record.
+// record. Ranks in stages have as many steps under way, each of another microbatch, which are sequences of its own.
 #ifndef K2RT_ENGINE_ENGINE_H
 #define K2RT_ENGINE_ENGINE_H
 
@@ -38,18 +38,25 @@ public:
   Rank &rank() { return member ? member->rank() : *theRank; }
   /// With sequences of their own: those of a stage, in all replicas.
   int32_t ranks() const { return static_cast<int32_t>(manifest().ranks.dataRanks()); }
+  /// Of which each has a step under way.
+  int32_t microbatches() const { return microbatchesOf(manifest().ranks); }
   /// What steps of `rank` are built from.
-  StepArrays &arrays(int32_t rank) { return member ? states[rank].arrays : theRank->arrays(); }
+  StepArrays &arrays(int32_t microbatch, int32_t rank) {
+    return member ? underWay[microbatch].ranks[rank].arrays : theRank->arrays();
+  }
   /// Its free pages, per cache group.
-  std::vector<PagePool> &pages(int32_t rank) { return member ? states[rank].pages : theRank->pages(); }
+  std::vector<PagePool> &pages(int32_t rank) { return member ? freePages[rank] : theRank->pages(); }
 
   /// The next step of `rank`, from its arrays(); every rank has one, of no rows perhaps. Of several ranks, forced
   /// routes may be overwritten for the next one then. `wantsLogits`: its results are to have them.
-  void prepare(int32_t rank, const k2rt_ir_step &step, bool wantsLogits);
-  /// Runs what was prepared.
-  Status run();
-  /// What `rank` computed; what it captured is in the buffers of its step, up to the results of another rank.
-  StepResults results(int32_t rank);
+  void prepare(int32_t microbatch, int32_t rank, const k2rt_ir_step &step, bool wantsLogits);
+  /// Begins what was prepared of a microbatch that is not under way.
+  Status submit(int32_t microbatch);
+  /// Waits for the one that was submitted first of those under way.
+  Status collect(int32_t microbatch);
+  /// What `rank` computed of a microbatch that was collected; what it captured is in the buffers of its step, up to the
+  /// results of another rank.
+  StepResults results(int32_t microbatch, int32_t rank);
   /// Of all steps that have run; null unless they were asked for.
   const ExpertStatistics *statistics() const { return counted ? &*counted : nullptr; }
   const RouteTraffic *traffic() const { return routed ? &*routed : nullptr; }
@@ -76,12 +83,16 @@ public:
 private:
   explicit Engine(const Bundle &bundle) : theBundle(bundle) {}
 
-  /// What rank 0 keeps of a rank.
-  struct RankState {
+  /// What rank 0 keeps of a step of a rank.
+  struct RankStep {
     StepArrays arrays;
-    std::vector<PagePool> pages;
     k2rt_ir_step prepared = {};
     uint32_t flags = 0; ///< StepFlag
+  };
+  struct Microbatch {
+    std::vector<RankStep> ranks; ///< with sequences
+    AllResults gathered;
+    size_t table = 0; ///< of the placement, by which its step goes
   };
   Status addRanks();
   Status choosePlacements();
@@ -92,21 +103,22 @@ private:
     ResultLayout layout;
     int64_t firstLayer, endLayer; ///< of which it has captured
   };
-  StageResults resultsOf(int32_t dataRank, int64_t stage) const;
+  StageResults resultsOf(const Microbatch &of, int32_t dataRank, int64_t stage) const;
   template <class T>
-  void bringLayers(int32_t dataRank, int64_t ResultLayout::*part, bool areMoe, int64_t perLayer, void *to) const;
-  void planResults();
+  void bringLayers(const Microbatch &of, int32_t dataRank, int64_t ResultLayout::*part, bool areMoe, int64_t perLayer,
+                   void *to) const;
+  void planResults(Microbatch &of) const;
   bool capturesExperts() const { return counted || routed; }
-  void countCaptured(size_t table);
+  void countCaptured(int32_t microbatch);
 
   const Bundle &theBundle;
   int64_t chunkTokens = 0;
   std::unique_ptr<Trace> trace;
-  std::vector<RankState> states;        ///< by rank; of one rank none
-  std::vector<PlacementPeriod> periods; ///< of the placement, those that hold
+  std::vector<Microbatch> underWay;             ///< of several ranks
+  std::vector<std::vector<PagePool>> freePages; ///< the same, by rank with sequences
+  std::vector<PlacementPeriod> periods;         ///< of the placement, those that hold
   std::vector<RefusedPlacement> refused;
   AllRecords records;
-  AllResults gathered;
   int64_t steps = 0, halved = 0;             ///< that were run; of these, in halves
   int64_t promptRows = 0, generatedRows = 0; ///< of the step that is prepared, of all ranks
   int64_t maxRows = 0;                       ///< of it, of one rank

@@ -20,6 +20,11 @@ Grid gridOf(const RankFacts &ranks) {
   return grid;
 }
 
+int32_t microbatchesOf(const RankFacts &ranks) {
+  constexpr int64_t most = 16; // collectives in flight have a bound, too
+  return static_cast<int32_t>(std::min(ranks.stageCount(), most));
+}
+
 enum ControlSite : int32_t { recordSite, resultSite, loadedSite, countersSite };
 
 void Bytes::Free::operator()(std::byte *memory) const { std::free(memory); }
@@ -37,10 +42,14 @@ Status Bytes::reserve(int64_t bytes) {
 }
 
 RankMember::RankMember(const Bundle &bundle, std::unique_ptr<Exchange> exchange)
-    : manifest(bundle.manifest), firstSite(bundle.program.description().n_collectives), exchange(std::move(exchange)) {
+    : manifest(bundle.manifest), firstSite(bundle.program.description().n_collectives),
+      given(static_cast<size_t>(microbatchesOf(bundle.manifest.ranks))), exchange(std::move(exchange)) {
   const auto ranks = static_cast<size_t>(this->exchange->group(Axis::world).size);
   for (std::vector<int64_t> *rows : {&sent, &sentOffsets, &received, &receivedOffsets})
     rows->resize(ranks);
+  for (Given &of : given)
+    for (std::vector<int64_t> *rows : {&of.sent, &of.sentOffsets, &of.received, &of.receivedOffsets})
+      rows->resize(ranks);
 }
 
 Expected<std::unique_ptr<RankMember>> RankMember::create(const Bundle &bundle, std::unique_ptr<Device> device,
@@ -65,10 +74,14 @@ Status RankMember::told(Status done) {
   return done;
 }
 
-Status RankMember::run(Collective &collective) {
+void RankMember::control(Collective &collective) const {
   collective.axis = Axis::world;
   collective.step = steps;
   collective.isControl = true;
+}
+
+Status RankMember::run(Collective &collective) {
+  control(collective);
   return exchange->run(collective);
 }
 
@@ -131,6 +144,7 @@ ResultLayout RankMember::layoutOfOwn() const {
 Status RankMember::compute() {
   const StepRecordHeader &header = current.header;
   const ResultLayout layout = layoutOfOwn();
+  Bytes &own = givenBy(steps).own;
   if (Status taken = told(own.reserve(layout.bytes)); !taken)
     return taken;
   k2rt_ir_step &step = current.step;
@@ -155,25 +169,37 @@ Status RankMember::compute() {
 }
 
 Status RankMember::giveResults(AllResults *all) {
-  std::fill(sent.begin(), sent.end(), 0);
-  std::fill(sentOffsets.begin(), sentOffsets.end(), 0);
-  std::fill(received.begin(), received.end(), 0);
-  sent[0] = layoutOfOwn().bytes / recordUnit;
-  for (size_t rank = 0; all && rank < sent.size(); ++rank) {
-    receivedOffsets[rank] = all->begins[rank] / recordUnit;
-    received[rank] = all->begins[rank + 1] / recordUnit - receivedOffsets[rank];
+  Given &of = givenBy(steps);
+  of.sent[0] = layoutOfOwn().bytes / recordUnit;
+  for (size_t rank = 0; all && rank < of.sent.size(); ++rank) {
+    of.receivedOffsets[rank] = all->begins[rank] / recordUnit;
+    of.received[rank] = all->begins[rank + 1] / recordUnit - of.receivedOffsets[rank];
   }
   if (all)
     if (Status taken = told(all->results.reserve(all->begins.back())); !taken)
       return taken;
   Collective gather{Op::allToAllRows, Axis::world, static_cast<uint32_t>(firstSite + resultSite)};
   gather.deadlines = static_cast<int32_t>(manifest.ranks.stageCount());
-  gather.source = own.data();
+  gather.source = of.own.data();
   gather.result = all ? all->results.data() : nullptr;
   gather.bytes = recordUnit;
-  gather.rows = {sent.data(), sentOffsets.data(), received.data(), receivedOffsets.data(), /*isCapacity=*/false};
-  Status done = run(gather);
+  gather.rows = {of.sent.data(), of.sentOffsets.data(), of.received.data(), of.receivedOffsets.data(),
+                 /*isCapacity=*/false};
+  control(gather);
+  Expected<RequestId> started = exchange->start(gather);
+  if (!started)
+    return started.takeError();
+  of.request = *started;
   ++steps;
+  return {};
+}
+
+Status RankMember::collect() { return exchange->wait(givenBy(collected++).request); }
+
+Status RankMember::collectAll() {
+  Status done;
+  while (done && collected < steps)
+    done = collect();
   return done;
 }
 
@@ -229,7 +255,7 @@ Status RankMember::giveCounters(std::vector<Counters> *all) {
   return {};
 }
 
-Status RankMember::step(const AllRecords &records, AllResults &results) {
+Status RankMember::submit(const AllRecords &records, AllResults &results) {
   Expected<StepRecordKind> taken = takeRecord(&records);
   if (!taken)
     return taken.takeError();
@@ -266,9 +292,15 @@ Status RankMember::serve() {
     Expected<StepRecordKind> kind = takeRecord(nullptr);
     if (!kind)
       return kind.takeError();
-    if (*kind == endRecord)
+    Status done;
+    if (*kind != stepRecord)
+      done = collectAll();
+    else if (steps - collected == static_cast<int64_t>(given.size()))
+      done = collect(); // what it gave of that step is overwritten
+    if (done && *kind == endRecord)
       return exchange->close();
-    Status done = *kind == stepRecord ? compute() : giveCounters(nullptr);
+    if (done)
+      done = *kind == stepRecord ? compute() : giveCounters(nullptr);
     if (done && *kind == stepRecord)
       done = giveResults(nullptr);
     if (!done)

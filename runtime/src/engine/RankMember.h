@@ -3,6 +3,9 @@
 //   rank 0    records of all ranks ->  own record -> upload, run -> all results
 //   others                             own record -> upload, run -> own results      until the record of the end
 //
+// Results travel while the next step begins, as many steps at once as there are stages: a stage computes a step while
+// those behind it compute the ones before.
+//
 // What ranks have counted is gathered when rank 0 asks for it with a record. All are collectives of all ranks, of sites
 // behind those of the program. A failure of a rank, whatever it is, is told to all others.
 #ifndef K2RT_ENGINE_RANKMEMBER_H
@@ -47,6 +50,9 @@ struct AllResults {
   std::vector<int64_t> begins; ///< of each rank's results, and their end
 };
 
+/// How many steps are under way at once, each of sequences of its own: one a stage, up to a bound.
+int32_t microbatchesOf(const RankFacts &ranks);
+
 class RankMember {
 public:
   /// Loads the rank, and returns when all others have. `bundle` and `trace` (which may be null) outlive it.
@@ -57,8 +63,11 @@ public:
   int32_t ranks() const { return static_cast<int32_t>(sent.size()); }
   /// The first rank that lacks weights of an expert in its slots by this table of the placement.
   std::optional<int32_t> lacking(size_t table) const;
-  /// Of rank 0: one step of all ranks. `results` has the begins of what each gives.
-  Status step(const AllRecords &records, AllResults &results);
+  /// Of rank 0: begins a step of all ranks, which has passed its own stage on return. `results` has the begins of what
+  /// each gives; they are there when the step was collected. At most microbatchesOf() steps are under way.
+  Status submit(const AllRecords &records, AllResults &results);
+  /// Of rank 0: waits for the results of the oldest step under way.
+  Status collect();
   /// Of rank 0, before the end: what each rank has counted, by rank.
   Expected<std::vector<Counters>> counters();
   /// Of rank 0, after the last step: the others end theirs.
@@ -76,17 +85,28 @@ private:
   ResultLayout layoutOfOwn() const;
   Status compute();
   Status giveResults(AllResults *all);
+  Status collectAll();
   Status giveCounters(std::vector<Counters> *all);
   Expected<std::vector<int64_t>> gatherSizes(int64_t own);
+  void control(Collective &collective) const;
   Status run(Collective &collective);
   Status told(Status done);
 
+  /// What the rank gives of a step, while it travels.
+  struct Given {
+    Bytes own;
+    std::vector<int64_t> sent, sentOffsets, received, receivedOffsets; ///< rows, by rank
+    RequestId request = -1;
+  };
+  Given &givenBy(int64_t step) { return given[static_cast<size_t>(step) % given.size()]; }
+
   const Manifest &manifest;
-  const int32_t firstSite; ///< of the sites that are no program's
-  int64_t steps = 0;
+  const int32_t firstSite;          ///< of the sites that are no program's
+  int64_t steps = 0, collected = 0; ///< that were begun; of these, the ones whose results have arrived
   std::vector<uint64_t> tables; ///< of each rank, a bit for each table of the placement for which it has all weights
   std::vector<int64_t> sent, sentOffsets, received, receivedOffsets; ///< rows of the running collective, by rank
-  Bytes record, own;                                                 ///< record and results of the running step
+  Bytes record;                                                      ///< of the running step
+  std::vector<Given> given;                                          ///< of steps under way, by number
   ReceivedStep current = {};
   std::unique_ptr<Rank> theRank;
   std::unique_ptr<Exchange> exchange; ///< last: it may hold buffers of the above

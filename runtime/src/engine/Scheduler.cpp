@@ -38,12 +38,13 @@ Status checkRequest(const Manifest &manifest, const std::vector<int32_t> &prompt
 }
 
 Scheduler::Scheduler(Engine &engine, StepEvents events)
-    : engine(engine), manifest(engine.manifest()), events(std::move(events)) {
-  for (int32_t rank = 0; rank < engine.ranks(); ++rank) {
-    ranks.push_back({rank, engine.arrays(rank), engine.pages(rank)});
-    for (int64_t slot = manifest.limits.max_sequences; slot-- > 0;)
-      ranks.back().freeSlots.push_back(static_cast<int32_t>(slot));
-  }
+    : engine(engine), manifest(engine.manifest()), events(std::move(events)), microbatches(engine.microbatches()) {
+  for (int32_t microbatch = 0; microbatch < microbatches; ++microbatch)
+    for (int32_t rank = 0; rank < engine.ranks(); ++rank) {
+      ranks.push_back({microbatch, rank, engine.arrays(microbatch, rank), engine.pages(rank)});
+      for (int64_t slot = manifest.limits.max_sequences; slot-- > 0;)
+        ranks.back().freeSlots.push_back(static_cast<int32_t>(slot));
+    }
 }
 
 Expected<int64_t> Scheduler::add(Request request) {
@@ -59,11 +60,12 @@ int64_t Scheduler::unfinished() const {
          std::count_if(active.begin(), active.end(), [](const auto &s) { return s->finish == Finish::running; });
 }
 
-/// The rank with the fewest tokens that has a slot and the pages; of equal ones the lowest. Null where none has.
+/// The rank and microbatch with the fewest tokens that has a slot and the pages; of equal ones the first. Null where
+/// none has.
 Scheduler::RankPlan *Scheduler::rankFor(const std::vector<int64_t> &needed) {
   RankPlan *best = nullptr;
   for (RankPlan &rank : ranks) {
-    bool hasRoom = !rank.freeSlots.empty();
+    bool hasRoom = !rank.freeSlots.empty() && rank.microbatch < microbatches;
     for (size_t group = 0; group < needed.size(); ++group)
       hasRoom = hasRoom && rank.pages[group].available() >= needed[group];
     if (hasRoom && (!best || rank.tokens < best->tokens))
@@ -94,6 +96,7 @@ void Scheduler::admitTo(RankPlan &rank, Request request, std::vector<int64_t> ne
   auto sequence = std::make_unique<Sequence>();
   sequence->number = admitted++;
   sequence->rank = rank.number;
+  sequence->plan = static_cast<size_t>(&rank - ranks.data());
   sequence->admittedNs = Trace::nowNs();
   sequence->slot = rank.freeSlots.back();
   rank.freeSlots.pop_back();
@@ -133,7 +136,7 @@ void Scheduler::plan(RankPlan &rank) {
   std::vector<Sequence *> generating;
   bool samples = false;
   for (const auto &sequence : active) {
-    if (sequence->rank != rank.number)
+    if (&ranks[sequence->plan] != &rank)
       continue;
     own.push_back(sequence.get());
     sequence->planned = 0;
@@ -163,22 +166,55 @@ void Scheduler::plan(RankPlan &rank) {
             own.end());
 }
 
+/// The next one in turn that has sequences and is not under way.
+std::optional<int32_t> Scheduler::nextMicrobatch() const {
+  for (int32_t i = 1; i <= microbatches; ++i) {
+    const int32_t next = (last + i) % microbatches;
+    const bool hasWork = std::any_of(active.begin(), active.end(),
+                                     [&](const auto &sequence) { return ranks[sequence->plan].microbatch == next; });
+    if (hasWork && std::find(underWay.begin(), underWay.end(), next) == underWay.end())
+      return next;
+  }
+  return std::nullopt;
+}
+
+Status Scheduler::submit(int32_t microbatch) {
+  ++steps;
+  for (RankPlan &rank : ranks) {
+    if (rank.microbatch != microbatch)
+      continue;
+    plan(rank);
+    build(rank);
+    engine.prepare(microbatch, rank.number, rank.step, static_cast<bool>(events.logits));
+  }
+  last = microbatch;
+  underWay.push_back(microbatch);
+  return engine.submit(microbatch);
+}
+
+/// The results of the microbatch that was submitted first.
+Status Scheduler::collect() {
+  const int32_t microbatch = underWay.front();
+  underWay.pop_front();
+  Status done = engine.collect(microbatch);
+  for (const RankPlan &rank : ranks)
+    if (done && rank.microbatch == microbatch)
+      done = deliver(rank, engine.results(microbatch, rank.number));
+  return done;
+}
+
 Expected<bool> Scheduler::step() {
   retire();
   admit();
-  if (active.empty())
+  const std::optional<int32_t> next = nextMicrobatch();
+  if (!next && underWay.empty())
     return false;
-  ++steps;
-  for (RankPlan &rank : ranks) {
-    plan(rank);
-    build(rank);
-    engine.prepare(rank.number, rank.step, static_cast<bool>(events.logits));
-  }
-  if (Status ran = engine.run(); !ran)
-    return ran.takeError();
-  for (const RankPlan &rank : ranks)
-    if (Status delivered = deliver(rank, engine.results(rank.number)); !delivered)
-      return delivered.takeError();
+  if (next)
+    if (Status submitted = submit(*next); !submitted)
+      return submitted.takeError();
+  if (!next || static_cast<int32_t>(underWay.size()) == microbatches)
+    if (Status collected = collect(); !collected)
+      return collected.takeError();
   return true;
 }
 
@@ -230,7 +266,7 @@ Status Scheduler::append(Sequence &sequence, int32_t id) {
                      ": the logits are not numbers, or the program does not sample",
                  "check the checkpoint with k2c verify"};
   sequence.ids[sequence.tokens++] = id;
-  ++ranks[sequence.rank].tokens;
+  ++ranks[sequence.plan].tokens;
   const bool isEos = std::find(manifest.eos.begin(), manifest.eos.end(), id) != manifest.eos.end();
   const bool goOn = !events.token || events.token(sequence, id, isEos);
   if (!goOn || (isEos && !sequence.request.ignoreEos))
@@ -240,17 +276,21 @@ Status Scheduler::append(Sequence &sequence, int32_t id) {
   return {};
 }
 
-void Scheduler::abandon() {
+Status Scheduler::abandon() {
   queue.clear();
+  Status done;
+  while (done && !underWay.empty())
+    done = collect();
   for (const auto &sequence : active)
     sequence->finish = Finish::stop;
   retire();
+  return done;
 }
 
 void Scheduler::retire() {
   for (const auto &sequence : active)
     if (sequence->finish != Finish::running) {
-      RankPlan &rank = ranks[sequence->rank];
+      RankPlan &rank = ranks[sequence->plan];
       const StepArrays &arrays = rank.arrays;
       rank.freeSlots.push_back(sequence->slot);
       rank.tokens -= sequence->tokens;

@@ -9,6 +9,10 @@
 // Of several ranks each has its own slots, pages and step, all within limits that are of one rank. A sequence is
 // admitted to the rank whose sequences have the fewest tokens, of those with room for it, and stays there. All ranks
 // take every step, those without work one of no rows.
+//
+// Of ranks in stages the sequences of a rank are in as many microbatches, each with slots of its own. While one passes
+// a stage, the others pass those behind it: steps of the microbatches take turns, and the results of one are read when
+// each of the others has been submitted behind it.
 #ifndef K2RT_ENGINE_SCHEDULER_H
 #define K2RT_ENGINE_SCHEDULER_H
 
@@ -16,6 +20,7 @@
 #include <deque>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <vector>
 
 namespace k2c::runtime {
@@ -47,6 +52,7 @@ enum class Finish { running, length, stop };
 struct Sequence {
   int64_t number = 0; ///< of the request, from 0
   int32_t rank = 0;   ///< which has its cache
+  size_t plan = 0;    ///< of its rank and microbatch
   int64_t promptTokens = 0;
   int64_t tokens = 0;             ///< prompt and generated, in ids
   int64_t cached = 0;             ///< of them, in the cache
@@ -90,26 +96,32 @@ public:
   /// `engine` outlives the scheduler.
   Scheduler(Engine &engine, StepEvents events);
 
-  /// Inspection: from now on steps capture into `buffers` and are no larger than they are.
-  void capture(Captures buffers) { captures = std::move(buffers); }
+  /// Inspection: steps capture into `buffers` and are no larger than they are, one after another. Before the first
+  /// request.
+  void capture(Captures buffers) {
+    captures = std::move(buffers);
+    microbatches = 1;
+  }
 
   /// Queues a request; its number, counted from 0. Refuses an empty prompt, ids outside the vocabulary, and more
   /// tokens than max_context.
   Expected<int64_t> add(Request request);
 
-  /// Runs one step. False when nothing was left to do.
+  /// Runs one step; of ranks in stages begins one, and reads the results of one that was begun before, when as many
+  /// are under way as can be. False when nothing was left to do.
   Expected<bool> step();
   /// Steps until nothing is left.
   Status drain();
   /// Ends all sequences where they are; their slots and pages are free again.
-  void abandon();
+  Status abandon();
 
   /// Sequences queued or at work.
   int64_t unfinished() const;
 
 private:
-  /// What the scheduler knows of a rank.
+  /// What the scheduler knows of a microbatch's sequences on a rank.
   struct RankPlan {
+    int32_t microbatch;
     int32_t number;
     StepArrays &arrays;
     std::vector<PagePool> &pages; ///< per cache group
@@ -121,6 +133,9 @@ private:
 
   void admit();
   RankPlan *rankFor(const std::vector<int64_t> &needed);
+  std::optional<int32_t> nextMicrobatch() const;
+  Status submit(int32_t microbatch);
+  Status collect();
   void admitTo(RankPlan &rank, Request request, std::vector<int64_t> needed);
   void plan(RankPlan &rank);
   int64_t promptRows(const Sequence &sequence, int64_t rowsLeft, int64_t outputsLeft) const;
@@ -139,7 +154,10 @@ private:
   Captures captures;
   std::deque<Request> queue;
   int64_t added = 0, admitted = 0, steps = 0;
-  std::vector<RankPlan> ranks;
+  int32_t microbatches;                          ///< that have sequences
+  std::vector<RankPlan> ranks;                   ///< of each microbatch one behind the other
+  std::deque<int32_t> underWay;                  ///< microbatches, in the order in which they were submitted
+  int32_t last = -1;                             ///< that was submitted
   std::vector<std::unique_ptr<Sequence>> active; ///< in order of admission
 };
 

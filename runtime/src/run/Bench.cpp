@@ -102,16 +102,18 @@ Status benchDecode(Engine &engine, const BenchSizes &sizes, int64_t repeat, Rate
   newTokens = 0;
   const int64_t begin = Trace::nowNs();
   int64_t last = begin;
-  for (int64_t i = 0; i < sizes.decode; ++i) {
-    if (Expected<bool> more = scheduler.step(); !more)
+  while (newTokens < sizes.batch * sizes.decode) {
+    Expected<bool> more = scheduler.step();
+    if (!more)
       return more.takeError();
+    if (!*more)
+      break; // those that began early have no room left
     const int64_t now = Trace::nowNs();
     steps.add(1, now - last);
     last = now;
   }
   rates.add(newTokens, last - begin);
-  scheduler.abandon();
-  return {};
+  return scheduler.abandon();
 }
 
 /// What was chosen, and the rest as far as the context reaches. Error: more than the bundle's limits hold.
