@@ -65,8 +65,9 @@ TEST(CompileLayout, OtherWaysAreRefusedWithTheNearestThatCompiles) {
                                           "build; use ep=2,dp=2,redundant=1");
   EXPECT_EQ(said(spec, "cpu2x1", "ep=3,dp=2"), "--layout: ep is 3, topology 'cpu2x1' has 2 ranks, and in this build "
                                                "programs are of all of them; use ep=2,dp=2,redundant=1");
-  EXPECT_EQ(said(spec, "cpu1", "ep=1,dp=2"), "--layout: dp is 2, topology 'cpu1' has 1 rank, and in this build "
-                                             "programs are of all of them; use dp=1");
+  EXPECT_EQ(said(spec, "cpu1", "ep=1,dp=2"), "--layout: pp is 1 in each of 2 replicas, and topology 'cpu1' has 1 rank: "
+                                             "stages have as many ranks each, which fill nodes or divide one; use "
+                                             "dp=1");
 }
 
 TEST(CompileLayout, RedundantSlotsFillEveryRank) {
@@ -85,7 +86,7 @@ TEST(CompileLayout, WhatIsNoServingLayoutIsRefused) {
   const ModelSpec spec = modelOf(64);
   EXPECT_EQ(said(spec, "cpu2x1", "search"),
             "--layout search: taking the planner's best layout is not in this build; use ep=2,dp=2");
-  for (const char *key : {"layers", "schedule", "zero", "microbatch"})
+  for (const char *key : {"schedule", "zero", "microbatch"})
     EXPECT_TRUE(has(said(spec, "cpu2x1", std::string("ep=2,") + key + "=2"),
                     std::string("--layout: '") + key + "' is not a key of a serving layout; use ep=2,dp=2"));
   EXPECT_EQ(said(spec, "cpu2x1", "ep"), "--layout: 'ep' is not KEY=VALUE; use ep=2,dp=2");
@@ -93,9 +94,9 @@ TEST(CompileLayout, WhatIsNoServingLayoutIsRefused) {
 
 TEST(CompileLayout, ModelsWithoutExpertsHaveAStageOnEachRank) {
   EXPECT_EQ(said(tinyLlama(), "cpu2x1", ""), "pp=2");
-  for (const char *text : {"dp=2", "dp=1"})
-    EXPECT_EQ(said(tinyLlama(), "cpu2x1", text), "--layout: ep is 1, topology 'cpu2x1' has 2 ranks, and in this build "
+  EXPECT_EQ(said(tinyLlama(), "cpu2x1", "dp=1"), "--layout: ep is 1, topology 'cpu2x1' has 2 ranks, and in this build "
                                                  "programs are of all of them; use pp=2");
+  EXPECT_EQ(said(tinyLlama(), "cpu2x1", "dp=2"), "replicas=2");
   EXPECT_EQ(said(tinyLlama(), "cpu4x2", ""), "pp=2,replicas=4") << "two layers are two stages at most";
   EXPECT_EQ(said(tinyLlama(), "cpu4x2", "replicas=8"), "replicas=8");
   EXPECT_EQ(said(tinyLlama(), "cpu4x2", "replicas=4"),
@@ -107,7 +108,8 @@ TEST(CompileLayout, ReplicasDivideRanks) {
   const ModelSpec spec = modelOf(13);
   EXPECT_EQ(said(spec, "cpu4x2", "ep=4,dp=4,replicas=2,redundant=3"), "ep=4,dp=4,replicas=2,redundant=3");
   EXPECT_EQ(said(spec, "cpu4x2", "ep=2,dp=2,pp=2,replicas=2"), "ep=2,pp=2,dp=2,replicas=2");
-  EXPECT_EQ(said(spec, "cpu4x2", "ep=2,dp=4,replicas=2"),
+  EXPECT_EQ(said(spec, "cpu4x2", "ep=2,dp=4,replicas=2"), "ep=2,dp=2,replicas=4") << "they share no experts";
+  EXPECT_EQ(said(spec, "cpu4x2", "ep=2,dp=2,replicas=2"),
             "--layout: ep is 2, topology 'cpu4x2' has 4 ranks of each replica, and in this build programs are of all "
             "of them; use ep=4,dp=4,replicas=2,redundant=3");
   EXPECT_EQ(said(spec, "cpu4x2", "ep=2,dp=2,replicas=3"),
@@ -136,6 +138,19 @@ TEST(CompileLayout, StagesDivideRanksAndLayers) {
             "fill nodes or divide one; use ep=8,dp=8,redundant=3");
   EXPECT_EQ(said(spec, "cpu4x2", "pp=32"), "--layout: pp is 32, and model 'olmoe-1b-7b' has 16 layers: every stage "
                                            "has one; use ep=8,dp=8,redundant=3");
+}
+
+TEST(CompileLayout, StagesHaveTheLayersThatAreNamed) {
+  const ModelSpec spec = modelOf(13);
+  EXPECT_EQ(said(spec, "cpu4x2", "ep=4,pp=2,layers=5+11"), "ep=4,pp=2,dp=4,layers=5+11");
+  EXPECT_EQ(stageBounds(spec, *parseCompileLayout("ep=4,pp=2,layers=5+11", spec, *loadTopology("cpu4x2"))),
+            (std::vector<int64_t>{0, 5, 16}));
+  const std::string remedy = "; use ep=4,pp=2,dp=4,redundant=3";
+  EXPECT_EQ(said(spec, "cpu4x2", "ep=4,pp=2,layers=4x4"), "--layout: layers are of 4 stages, pp 2 has 2" + remedy);
+  EXPECT_EQ(said(spec, "cpu4x2", "ep=4,pp=2,layers=5+10"),
+            "--layout: layers sum to 15, model 'olmoe-1b-7b' has 16" + remedy);
+  EXPECT_EQ(said(spec, "cpu4x2", "ep=4,pp=2,layers=16+0"),
+            "--layout: layers has a stage of 0 layers, and a stage that serves has one at least" + remedy);
 }
 
 TEST(CompileLayout, RanksOfAStageDivideExperts) {

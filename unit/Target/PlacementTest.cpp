@@ -135,7 +135,7 @@ TEST_F(PlacementTest, GroupsThatLieOnNodesBoundWhereATokenGoes) {
 
 TEST_F(PlacementTest, CopiesKeepATokenOnItsNode) {
   spec.moe->experts = 4, spec.moe->topK = 2;
-  program.ranks = 4, bundle.nodes = 4;
+  program.ranks = plan.layout.ep = plan.layout.dp = 4, bundle.nodes = 4;
   program.collectives = {{0, "all_to_all_rows", "ep", 4, 300, 64}, {1, "all_to_all_rows", "ep", 4, 200, 0}};
   place(4, {0, 1, 2, 3, 0, 1, 2, 3, 0, 1, 2, 3, 0, 1, 2, 3});
   json said = manifest().at("dispersion");

@@ -16,6 +16,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Space.h"
+#include "StageSplit.h"
 #include "TrainStep.h"
 #include "base/Utf8.h"
 #include "k2c/Model/Layers.h"
@@ -104,27 +105,6 @@ Status checkExperts(const PlanRequest &request, const ParallelLayout &layout) {
   return Status::success();
 }
 
-/// Layers of the stages that a layout names.
-Status checkSplit(const ModelSpec &spec, const ParallelLayout &layout) {
-  const int64_t stages = stageCount(shapeOf(layout, 1));
-  if (int64_t(layout.layers.size()) != stages)
-    return Error{"layers",
-                 "are of " + std::to_string(layout.layers.size()) + " stages, " + std::string(nameOf(layout.schedule)) +
-                     " with pp " + std::to_string(layout.pp) +
-                     (layout.chunks > 1 ? " and chunks " + std::to_string(layout.chunks) : "") + " has " +
-                     std::to_string(stages),
-                 "name each, as in layers=3+4x14+2"};
-  Checked sum = 0;
-  for (int64_t each : layout.layers)
-    sum += each;
-  if (!sum.isValid() || sum.value() != spec.layerCount())
-    return Error{"layers",
-                 "sum to " + (sum.isValid() ? std::to_string(sum.value()) : "more than 2^63") + ", model '" +
-                     spec.name + "' has " + std::to_string(spec.layerCount()),
-                 "name each, as in layers=3+4x14+2"};
-  return Status::success();
-}
-
 Status checkTraining(const PlanRequest &request, const ParallelLayout &layout) {
   const ModelSpec &spec = request.spec;
   const bool isPublished = layout.recompute >= RecomputeSet::DeepSeekV3 && layout.recompute != RecomputeSet::Layer;
@@ -163,7 +143,7 @@ Status checkTraining(const PlanRequest &request, const ParallelLayout &layout) {
   if (const int64_t tokens = request.workload.train.sequence; tokens % layout.cp)
     return indivisible("cp", layout.cp, "the tokens of a sequence", tokens);
   if (!layout.layers.empty())
-    if (Status status = checkSplit(spec, layout); !status)
+    if (Status status = checkSplit(spec, layout, PlanPhase::Train); !status)
       return status;
   if (layout.replicas > 1)
     return Error{"replicas", "copies of the model are data-parallel ranks in training", "use dp"};
@@ -179,7 +159,7 @@ Status checkServing(const ModelSpec &spec, const ParallelLayout &layout) {
     return Error{"cp", "caches of encoder-decoder models are not divided", "leave it out"};
   if (layout.sp)
     return Error{"sp", "sequence parallelism is planned for training only", "leave it out"};
-  return Status::success();
+  return layout.layers.empty() ? Status::success() : checkSplit(spec, layout, PlanPhase::Serve);
 }
 
 /// Two pools, each of which passed its own checks.

@@ -117,8 +117,10 @@ std::string k2c::format(const ParallelLayout &layout, PlanPhase phase) {
     if (layout.pp > 1)
       entries.word("schedule", nameOf(layout.schedule));
     entries.number("chunks", layout.chunks);
-    if (!layout.layers.empty())
-      entries.word("layers", formatLayers(layout.layers));
+  }
+  if (!layout.layers.empty())
+    entries.word("layers", formatLayers(layout.layers));
+  if (phase == PlanPhase::Train) {
     entries.number("microbatches", layout.microbatches, 0);
     entries.number("microbatch", layout.microbatchSize);
     if (layout.recompute != RecomputeSet::None)

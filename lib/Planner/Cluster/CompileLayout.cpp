@@ -7,8 +7,9 @@
 
 #include "k2c/Planner/CompileLayout.h"
 
+#include "ServePool.h"
+#include "StageSplit.h"
 #include "base/Utf8.h"
-#include "k2c/Planner/Count.h"
 #include "k2c/Planner/Evaluate.h"
 #include <algorithm>
 
@@ -62,7 +63,7 @@ std::optional<int64_t> k2c::nextStages(const ModelSpec &spec, const Topology &to
 
 std::vector<int64_t> k2c::stageBounds(const ModelSpec &spec, const ParallelLayout &layout) {
   std::vector<int64_t> bounds{0};
-  for (const int64_t layers : stageLayers(spec.layerCount(), layout.pp, StagePartition::Balanced))
+  for (const int64_t layers : planner::layersOfStages(spec, layout))
     bounds.push_back(bounds.back() + layers);
   return bounds;
 }
@@ -121,6 +122,12 @@ ParallelLayout nearestCompiled(const ModelSpec &spec, const Topology &topology, 
   return nearest;
 }
 
+/// Whether some data-parallel ranks have the same experts as others: they are of another replica.
+bool sharesNoExperts(const ParallelLayout &layout) {
+  return layout.tp == 1 && layout.cp == 1 && layout.etp == 1 && layout.ep >= 1 && layout.dp > layout.ep &&
+         layout.dp % layout.ep == 0;
+}
+
 /// Keys of which this build compiles one value.
 Status checkKeys(const ParallelLayout &layout, const std::string &remedy) {
   for (auto [key, value] : {std::pair{"tp", layout.tp}, std::pair{"etp", layout.etp}, std::pair{"cp", layout.cp}})
@@ -164,11 +171,15 @@ Status checkStages(const ModelSpec &spec, const Topology &topology, const Parall
                  remedy};
   if (layout.replicas < 1 || layout.replicas > ranks || !dividesRanks(topology, layout.pp * layout.replicas))
     return Error{"--layout",
-                 stages + ", and topology '" + shortened(topology.name) + "' has " + std::to_string(ranks) +
-                     " ranks on " + std::to_string(topology.nodes()) +
-                     " nodes: stages have as many ranks each, which fill nodes or divide one",
+                 stages + ", and topology '" + shortened(topology.name) + "' has " +
+                     (ranks == 1 ? std::string("1 rank")
+                                 : std::to_string(ranks) + " ranks on " + std::to_string(topology.nodes()) + " nodes") +
+                     ": stages have as many ranks each, which fill nodes or divide one",
                  remedy};
-  return Status::success();
+  if (layout.layers.empty())
+    return Status::success();
+  Status split = planner::checkSplit(spec, layout, PlanPhase::Serve);
+  return split ? std::move(split) : Error{"--layout", "layers " + split.error().message, remedy};
 }
 
 } // namespace
@@ -216,6 +227,10 @@ Expected<ParallelLayout> k2c::parseCompileLayout(const std::string &text, const 
   Expected<ParallelLayout> layout = parseLayout(text, PlanPhase::Serve);
   if (!layout)
     return Error{layout.error().where, layout.error().message, remedy};
+  if (sharesNoExperts(*layout))
+    layout = planner::asReplicas(spec, *layout);
+  if (!layout)
+    return Error{"--layout", layout.error().where + " " + layout.error().message, remedy};
   if (Status status = checkCompiles(spec, topology, *layout); !status)
     return status.takeError();
   return layout;

@@ -5,7 +5,7 @@
 // (CheckLayout).
 //
 //   tp=8,ep=32,overlap=1                         one pool; dp = ep x etp / (tp x cp), since ep alone was given
-//   pp=16,schedule=dualpipe,layers=3+4x14+2      training: layers of 16 stages, of which 14 have four
+//   pp=16,layers=3+4x14+2                        layers of 16 stages, of which 14 have four
 //   dp=32,prefill.dp=8                           two pools: any prefill. key makes the second layout
 //   phase=decode,ep=32                           one of these pools alone, so that there are no prefill. keys beside it
 //
@@ -127,7 +127,7 @@ Status setEntry(ParallelLayout &layout, PlanPhase phase, const std::string &key,
   }
   if (key == "phase" && serves && prefix.empty())
     return named(key, text, 3, layout.role);
-  if (key == "layers" && !serves) {
+  if (key == "layers" && prefix.empty()) {
     Expected<std::vector<int64_t>> layers = layersOf(text);
     if (!layers)
       return layers.takeError();
@@ -145,7 +145,7 @@ Status setEntry(ParallelLayout &layout, PlanPhase phase, const std::string &key,
   return Error{"--layout",
                "'" + shortened(prefix + key) + "' is not a key of a " + (serves ? "serving" : "training") + " layout",
                "use " + known +
-                   (serves ? "overlap, these with prefill. before them, or phase"
+                   (serves ? "overlap, these with prefill. before them, layers or phase"
                            : "overlap, sp, layers, schedule, recompute, zero, offload")};
 }
 

@@ -16,6 +16,7 @@
 #include "ServeMemory.h"
 
 #include "LargestLoad.h"
+#include "StageSplit.h"
 #include "k2c/Model/Layers.h"
 #include "k2c/Planner/Planner.h"
 #include "k2c/Support/Largest.h"
@@ -27,8 +28,7 @@ using namespace k2c::planner;
 
 ServeMemory::ServeMemory(const RequestModel &context, const ParallelLayout &layout, PoolRole role)
     : context(context), layout(layout), role(role),
-      stages(context.model.ofStages(stageLayers(context.request.spec.layerCount(), layout.pp, StagePartition::Balanced),
-                                    layout)) {
+      stages(context.model.ofStages(layersOfStages(context.request.spec, layout), layout)) {
   if (context.request.workload.serve.draftTokens > 0 && context.request.spec.mtpLayers > 0 &&
       role != PoolRole::Prefill) {
     RankShare draft = context.model.ofDraft(layout, /*hasTables=*/true);

@@ -14,6 +14,7 @@
 #include "ServeStep.h"
 
 #include "LargestLoad.h"
+#include "StageSplit.h"
 #include "k2c/Planner/Experts.h"
 #include "k2c/Planner/MlaForms.h"
 #include <algorithm>
@@ -55,7 +56,7 @@ ServeStep::ServeStep(const PlanRequest &request, const ModelShare &model, const 
                      const ParallelLayout &layout)
     : request(request), model(model), rates(rates), links(links), layout(layout) {
   const ModelSpec &spec = model.spec;
-  stages = model.ofStages(stageLayers(spec.layerCount(), layout.pp, StagePartition::Balanced), layout);
+  stages = model.ofStages(layersOfStages(spec, layout), layout);
   decoding = stages;
   if (spec.encoderLayers > 0) {
     stages = {model.of({0, spec.encoderLayers}, layout)};

@@ -9,6 +9,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "StageSplit.h"
 #include "TrainingModel.h"
 
 #include <algorithm>

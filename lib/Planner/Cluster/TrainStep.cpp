@@ -17,6 +17,7 @@
 #include "TrainStep.h"
 
 #include "LargestLoad.h"
+#include "StageSplit.h"
 #include "k2c/Model/Layers.h"
 #include "k2c/Planner/MlaForms.h"
 #include <algorithm>
@@ -34,12 +35,6 @@ PipelineShape planner::shapeOf(const ParallelLayout &layout, int64_t microbatche
   shape.paired = layout.overlap && layout.schedule == PipelineKind::Interleaved;
   shape.extraWarmup = shape.paired ? 1 : 0;
   return shape;
-}
-
-std::vector<int64_t> planner::layersOfStages(const ModelSpec &spec, const ParallelLayout &layout) {
-  return layout.layers.empty()
-             ? stageLayers(spec.layerCount(), stageCount(shapeOf(layout, 1)), StagePartition::Balanced)
-             : layout.layers;
 }
 
 StageTime &StageTime::operator+=(const StageTime &other) {

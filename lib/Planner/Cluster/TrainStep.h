@@ -37,9 +37,6 @@ struct ModuleTime {
 /// The shape of a layout's pipeline with so many micro-batches.
 PipelineShape shapeOf(const ParallelLayout &layout, int64_t microbatches);
 
-/// Layers of each stage of a training layout: those it names, or as even as they can be.
-std::vector<int64_t> layersOfStages(const ModelSpec &spec, const ParallelLayout &layout);
-
 /// Work of one micro-batch on the layers of a stage, on one rank.
 struct StageTime {
   std::array<ModuleTime, trainModuleCount> modules;

@@ -26,12 +26,13 @@ std::map<std::string, int64_t> readAxes(const JsonFields &root, const std::strin
   std::map<std::string, int64_t> axes;
   for (size_t begin = 0; begin < text.size();) {
     const size_t end = std::min(text.find(',', begin), text.size()), equals = text.find('=', begin);
+    const std::string axis = text.substr(begin, std::min(equals, end) - begin);
     int64_t value = -1;
     const char *const last = text.data() + end;
     const bool isWhole = equals < end && std::from_chars(text.data() + equals + 1, last, value).ptr == last;
-    if (!isWhole || value < 0)
+    if ((!isWhole || value < 0) && axis != "layers") // which "stages" has
       root.fail("layout", "is \"" + shortened(text) + "\", must be a list such as ep=2,dp=2");
-    axes[text.substr(begin, equals - begin)] = value;
+    axes[axis] = value;
     begin = end + 1;
   }
   return axes;
