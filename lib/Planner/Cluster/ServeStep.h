@@ -60,11 +60,12 @@ public:
 
   /// One batch; with two-batch overlap each half apart.
   StepTime time(const StepLoad &load, bool overlap) const;
-  /// As the layout says.
-  StepTime time(const StepLoad &load) const { return time(load, layout.overlap); }
-  /// Seconds between two tokens of a sequence when each data-parallel rank decodes `sequences` of `context` tokens, in
-  /// as many batches as there are stages.
+  /// As the layout says; of a program that k2c compiles, with overlap where that takes less time.
+  StepTime time(const StepLoad &load) const;
+  /// Seconds between two tokens of a sequence when each data-parallel rank decodes `sequences` of `context` tokens.
   double decodeSeconds(const StepTime &step) const;
+  /// Seconds from the begin of a step to that of the next one.
+  double period(const StepTime &step) const { return batches() > 1 ? step.slowestStage : step.seconds; }
   StepLoad decodeLoad(double sequences, double context) const;
   /// Most rows of a rank for each row of a mean rank.
   double imbalance(double rows) const;
@@ -80,6 +81,8 @@ private:
   KernelWork dense(const RankShare &share, const StepLoad &load) const;
   KernelWork head(const RankShare &share, const StepLoad &load) const;
   bool decodes(const StepLoad &load) const;
+  /// Under way at once: one for each stage; one of a program that k2c compiles, which passes all of them.
+  int64_t batches() const { return compiles ? 1 : layout.pp; }
   void addLinks(std::array<PartTime, servePartCount> &parts, LayerTurns &turns, const RankShare &share,
                 const StepLoad &load, double linkShare) const;
   void addRoutes(PartTime &part, LayerTurns &turns, const RankShare &share, const StepLoad &load,
@@ -107,6 +110,7 @@ private:
   const DeviceRates &rates;
   const Links &links;
   const ParallelLayout layout;
+  const bool compiles;                     ///< k2c compile accepts the layout
   std::vector<RankShare> stages, decoding; ///< decoding: without encoder layers
   std::optional<RankShare> draft;
   double measuredImbalance = 0; ///< of Workload::expertLoad; 0: none given
