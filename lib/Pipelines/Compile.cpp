@@ -2,6 +2,7 @@
 //
 // The stages of `k2c compile` in order; each is a file of its own (Stages.h):
 //
+//   SearchLayout      a layout in place of --layout search
 //   Inputs            source, config, weights, topology, target: everything a user can get wrong
 //   CompilePipeline   plan, then IR through the forms; the certificate at the scheduled form
 //   Emit              the form that was asked for, and no bundle
@@ -128,7 +129,11 @@ Expected<Plan> planCompile(const CompileOptions &options) {
   return pipeline.plan();
 }
 
-Status compile(const CompileOptions &options) {
+Status compile(const CompileOptions &asked) {
+  Expected<CompileOptions> searched = withSearchedLayout(asked);
+  if (!searched)
+    return searched.takeError();
+  const CompileOptions &options = *searched;
   Expected<Inputs> inputs = readInputs(options);
   if (!inputs)
     return inputs.takeError();

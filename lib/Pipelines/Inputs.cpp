@@ -138,8 +138,7 @@ Status readBound(const CompileOptions &options, Inputs &inputs) {
 /// for overlap has them for steps that it loses, too, if they are beyond a half.
 void chooseHalves(const CompileOptions &options, Inputs &inputs) {
   ParallelLayout &layout = inputs.planOptions.layout;
-  const bool isLeftOut =
-      llvm::is_contained(options.without, optionalPassNames()[static_cast<size_t>(OptionalPass::OverlapCommunication)]);
+  const bool isLeftOut = leavesOverlapOut(options);
   if (isLeftOut)
     layout.overlap = false;
   if (layout.ep == 1 || isLeftOut || !(layout.overlap || options.layout.empty()))
@@ -168,6 +167,11 @@ Status readTokenizer(const CompileOptions &options, const Inputs &inputs) {
 }
 
 } // namespace
+
+bool leavesOverlapOut(const CompileOptions &options) {
+  return llvm::is_contained(options.without,
+                            optionalPassNames()[static_cast<size_t>(OptionalPass::OverlapCommunication)]);
+}
 
 Expected<Inputs> readInputs(const CompileOptions &options) {
   if (Status status = refuseUnbuilt(options); !status)

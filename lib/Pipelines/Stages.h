@@ -45,6 +45,13 @@ Status writePackedRanks(const std::string &bundle, const std::vector<int64_t> &r
 /// this build cannot do of it, so that the program takes ids only. Error: it is damaged.
 Expected<std::optional<std::string>> checkTokenizer(const std::string &folder, const TiktokenSpec &tiktoken);
 
+/// `options` with the layout that `--layout search` takes, where they ask for it, and a note of it. Errors: other keys
+/// beside search; no layout that compiles makes the program, with what the smallest needs.
+Expected<CompileOptions> withSearchedLayout(const CompileOptions &options);
+
+/// Whether `--without` leaves steps in two halves out.
+bool leavesOverlapOut(const CompileOptions &options);
+
 /// Resolves the source, loads and checks everything that can be wrong before the compiler starts.
 Expected<Inputs> readInputs(const CompileOptions &options);
 

@@ -237,6 +237,9 @@ std::string report::searchTables(const PlanSearch &search, const std::string &de
     figures += addCandidate(plans, "runner-up", runnerUp.plan, runnerUp.loses);
   Table refused("Layouts", {"outcome", "layouts", "for example"});
   count(refused.row().text("evaluated"), search.candidates).text("");
+  if (search.compiling > 0)
+    count(refused.row().text("accepted by k2c compile"), search.compiling)
+        .text(format(search.best.layout, search.best.phase));
   for (const Refused &reason : search.refused)
     count(refused.row().text("refused for " + reason.reason), reason.count).text(reason.example);
   return plans.finish() + refused.finish() + "<p class=\"lead\">Figures of each plan:</p>\n" + figures;

@@ -129,11 +129,9 @@ ordered_json searchOf(const PlanSearch &search) {
   }
   for (const Refused &reason : search.refused)
     refused.push_back({{"reason", reason.reason}, {"count", reason.count}, {"example", reason.example}});
-  return {{"objective", nameOf(search.objective)},
-          {"candidates", search.candidates},
-          {"frontier", std::move(frontier)},
-          {"runners_up", std::move(runnersUp)},
-          {"refused", std::move(refused)}};
+  return {{"objective", nameOf(search.objective)}, {"candidates", search.candidates},
+          {"compiling", search.compiling},         {"frontier", std::move(frontier)},
+          {"runners_up", std::move(runnersUp)},    {"refused", std::move(refused)}};
 }
 
 } // namespace

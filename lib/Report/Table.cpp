@@ -139,8 +139,11 @@ std::string printSearch(const PlanSearch &search, const std::string &device) {
     add("frontier", plan, "");
   for (const RunnerUp &runnerUp : search.runnersUp)
     add("runner-up", runnerUp.plan, runnerUp.loses);
-  std::string out = "search: best " + std::string(nameOf(search.objective)) + " of " + formatCount(search.candidates) +
-                    " layouts\n" + rows.text();
+  std::string out =
+      "search: best " + std::string(nameOf(search.objective)) + " of " + formatCount(search.candidates) + " layouts" +
+      (search.compiling > 0 ? "; k2c compile accepts " + formatCount(search.compiling) + " of them, which come first"
+                            : std::string()) +
+      "\n" + rows.text();
   for (const Refused &refused : search.refused)
     out += "  refused for " + refused.reason + ": " + formatCount(refused.count) + ", for example " + refused.example +
            "\n";

@@ -88,9 +88,8 @@ static void addMachines(CLI::App &c, CompileOptions &options) {
   c.add_option(
       "--layout", options.layout,
       "how the ranks of a topology divide the work: ep=8,dp=8 on 8 ranks, ep=4,dp=4,pp=2 in two stages of layers, with "
-      "redundant=N expert slots beyond the experts, step=N as --step-tokens (default: ep and dp as many as ranks, in "
-      "the "
-      "fewest stages whose memory fits)");
+      "redundant=N expert slots beyond the experts, step=N as --step-tokens; search takes the best by the planner's "
+      "prediction (default: ep and dp as many as ranks, in the fewest stages whose memory fits)");
   c.add_option("--placement", options.placement,
                "file of k2c place: which rank holds which experts, copies included (default: in order, copies in the "
                "redundant slots)");
@@ -103,15 +102,19 @@ static void addMachines(CLI::App &c, CompileOptions &options) {
   c.add_option("--target", options.target, "LLVM CPU name (default: this machine's)");
 }
 
+static constexpr const char *examples =
+    "examples:\n  k2c compile models/bundled -o out\n  k2c compile models/configs/kimi-k2 -o - --emit runtime\n"
+    "  k2c compile CHECKPOINT -o out --max-context 4096 --max-sequences 8 --target x86-64-v3\n"
+    "  k2c compile CHECKPOINT -o out --topology cpu2x1 --layout ep=2,dp=2\n"
+    "  k2c compile CHECKPOINT -o out --topology cpu4x2 --layout search\n"
+    "  k2c compile CHECKPOINT -o out --topology cpu4x2 --route-limit 2";
+
 void k2c::addCompile(CLI::App &app, std::function<int()> &run) {
   auto options = std::make_shared<CompileOptions>();
   auto context = std::make_shared<int64_t>(0);
   auto remarks = std::make_shared<bool>(false);
   CLI::App *c = app.add_subcommand("compile", "Compile a checkpoint into a bundle, or stop at a form");
-  c->footer("examples:\n  k2c compile models/bundled -o out\n  k2c compile models/configs/kimi-k2 -o - --emit runtime\n"
-            "  k2c compile CHECKPOINT -o out --max-context 4096 --max-sequences 8 --target x86-64-v3\n"
-            "  k2c compile CHECKPOINT -o out --topology cpu2x1 --layout ep=2,dp=2\n"
-            "  k2c compile CHECKPOINT -o out --topology cpu4x2 --route-limit 2");
+  c->footer(examples);
   c->add_option("SOURCE", options->source, "checkpoint folder, config.json, or org/name in $HF_HOME")->required();
   c->add_option("-o,--output", options->output, "bundle folder; - prints a form")->required();
   addMachines(*c, *options);

@@ -295,4 +295,33 @@ TEST(EvaluateTest, WorstRoutingNeedsMoreThanMeasuredAndMean) {
   }
 }
 
+// Each stage has a batch under way, of other prompts: the next chunk of a prompt begins behind all stages. One pool of
+// the same stages, planned alone, is no program.
+TEST(EvaluateTest, StagesOfAProgramHaveABatchUnderWay) {
+  Question q("olmoe-1b-7b", "cpu4x2");
+  q.machines.device.memory.value = Bytes(64'000'000'000);
+  auto stepsAtOnce = [](const ClusterPlan &plan) {
+    return 8 * *plan.figure("prefill_tokens_per_s_per_device") * *plan.figure("prefill_step_s") / 2048;
+  };
+  const ClusterPlan program = q.plan("pp=8,step=2048"), pipeline = q.plan("pp=8,step=2048,phase=prefill");
+  EXPECT_EQ(program.whyNotCompilable, "");
+  EXPECT_GT(stepsAtOnce(program), 4);
+  EXPECT_DOUBLE_EQ(stepsAtOnce(program), stepsAtOnce(pipeline));
+  const ClusterPlan chunks = q.plan("pp=8,step=256"); // eight of a prompt of 2,000 tokens
+  EXPECT_GT(*chunks.figure("ttft_s"), 7 * *chunks.figure("prefill_step_s"));
+}
+
+// Large steps in halves are faster, those of few tokens are not: a plan of other devices is in halves in both phases.
+TEST(EvaluateTest, StepsOfAProgramGoInHalvesWhereTheseAreFaster) {
+  Question q("olmoe-1b-7b", "cpu4x2");
+  q.machines.device.memory.value = Bytes(64'000'000'000);
+  q.workload.serve.batch = 8;
+  const ClusterPlan whole = q.plan("ep=8,dp=8,step=2048"), halves = q.plan("ep=8,dp=8,step=2048,overlap=1");
+  EXPECT_EQ(halves.overlapped, std::vector<std::string>{"prefill"});
+  EXPECT_LT(*halves.figure("prefill_step_s"), *whole.figure("prefill_step_s"));
+  EXPECT_DOUBLE_EQ(*halves.figure("decode_step_s"), *whole.figure("decode_step_s"));
+  for (const std::string &note : halves.notes)
+    EXPECT_FALSE(has(note, "leave overlap=1 out")) << note;
+}
+
 } // namespace

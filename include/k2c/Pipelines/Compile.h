@@ -22,7 +22,7 @@ struct CompileOptions {
   std::string source;            ///< checkpoint folder, config.json, or org/name in $HF_HOME
   std::string output;            ///< bundle folder; "-" gives a form to `print`
   std::string topology = "host"; ///< a built-in name or a file
-  std::string layout;            ///< how ranks divide the work; empty: k2c/Planner/CompileLayout.h
+  std::string layout;            ///< how ranks divide the work; empty: k2c/Planner/CompileLayout.h; search
   std::string placement;         ///< a file: which rank holds which experts; empty: in order
   int64_t routeLimit = 0;        ///< nodes that a token's experts are on, in a layer; 0: any
   double localityPenalty = 0;    ///< by which choices of experts fall that a token's home node has not

@@ -262,11 +262,13 @@ struct Refused {
 /// What a search of all layouts found.
 struct PlanSearch {
   Objective objective = Objective::Throughput; ///< what `best` is best at
+  /// Where k2c compile accepts some of the layouts that hold, the best of these.
   ClusterPlan best;
   /// Nothing is better in throughput and latency and devices at once; by throughput, the best first.
   std::vector<ClusterPlan> frontier;
   std::vector<RunnerUp> runnersUp; ///< next in the objective, best first
   int64_t candidates = 0;          ///< layouts evaluated
+  int64_t compiling = 0;           ///< of those that hold, the ones that k2c compile accepts
   std::vector<Refused> refused;
 };
 

@@ -66,8 +66,24 @@ Expected<ParallelLayout> parseLayout(const std::string &text, PlanPhase phase);
 /// What is best is `request.objective`.
 Expected<PlanSearch> search(const PlanRequest &request);
 
+/// The layouts of a program.
+struct CompileSearch {
+  std::vector<ClusterPlan> holding; ///< of those whose memory holds, without the arena; the most tokens/s first
+  int64_t candidates = 0;           ///< layouts looked at
+  int64_t compiling = 0;            ///< of these, the ones that k2c compile accepts
+  ParallelLayout smallest;          ///< of these, the one whose fullest rank needs least
+};
+
+/// Evaluates every layout of search(), and compileLayout's in every number of stages, that `k2c compile` accepts: with
+/// the steps and sequences of `limits`, under the default lengths. The layout of `options` is not read. Errors: limits
+/// or a model that planHost refuses under any layout. At least one compiles where compileLayout's does.
+Expected<CompileSearch> searchCompiled(const ModelSpec &spec, const Topology &topology, const Limits &limits,
+                                       const PlanOptions &options);
+
 /// Default lengths, shortened to the model's positions.
 Workload defaultWorkload(const ModelSpec &spec);
+/// Likewise, to sequences of `maxContext` tokens.
+Workload defaultWorkload(const ModelSpec &spec, int64_t maxContext);
 
 } // namespace k2c
 

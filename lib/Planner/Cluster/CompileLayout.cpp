@@ -222,8 +222,6 @@ Expected<ParallelLayout> k2c::parseCompileLayout(const std::string &text, const 
     return layout;
   }
   const std::string remedy = "use " + compiledText(compileLayout(spec, topology));
-  if (text == "search")
-    return Error{"--layout search", "taking the planner's best layout is not in this build", remedy};
   Expected<ParallelLayout> layout = parseLayout(text, PlanPhase::Serve);
   if (!layout)
     return Error{layout.error().where, layout.error().message, remedy};

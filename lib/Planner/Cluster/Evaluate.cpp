@@ -16,14 +16,16 @@ Expected<ClusterPlan> k2c::evaluate(const PlanRequest &request, const ParallelLa
   return request.phase == PlanPhase::Serve ? evaluateServe(context, layout) : evaluateTrain(context, layout);
 }
 
-Workload k2c::defaultWorkload(const ModelSpec &spec) {
+Workload k2c::defaultWorkload(const ModelSpec &spec, int64_t maxContext) {
   Workload workload;
-  if (spec.maxPosition > 0 && spec.encoderLayers == 0) {
-    workload.serve.prompt = Lengths::fixed(std::clamp<int64_t>(spec.maxPosition * 4 / 5, 1, 2000));
-    workload.serve.output = Lengths::fixed(std::clamp<int64_t>(spec.maxPosition / 5, 1, 500));
+  if (maxContext > 0 && spec.encoderLayers == 0) {
+    workload.serve.prompt = Lengths::fixed(std::clamp<int64_t>(maxContext * 4 / 5, 1, 2000));
+    workload.serve.output = Lengths::fixed(std::clamp<int64_t>(maxContext / 5, 1, 500));
   }
   return workload;
 }
+
+Workload k2c::defaultWorkload(const ModelSpec &spec) { return defaultWorkload(spec, spec.maxPosition); }
 
 /// Replicas of `devices` devices: experts spread over them while there are enough, then layers; dense models split
 /// attention within a node, then layers.

@@ -23,7 +23,11 @@ struct Merits {
 /// What the objective compares; less is better.
 double objectiveOf(const Merits &merits, Objective objective);
 double objectiveOf(const ClusterPlan &plan, Objective objective);
-/// By how much a plan loses to the best one, and the part of a step that costs it most.
+/// The numbers that a search ranks a plan by, less is better in each: whether k2c compile accepts it, the objective,
+/// then fewer devices and the simpler layout.
+std::vector<double> searchRank(const ClusterPlan &plan, Objective objective);
+/// By how much a plan loses to the best one, and the part of a step that costs it most; or why it does not compile,
+/// where the best one does.
 std::string whyItLoses(const ClusterPlan &plan, const ClusterPlan &best, Objective objective);
 
 /// The best pairs of a pool that computes prompts and one that generates tokens, by the objective, at most `most`; and

@@ -1,8 +1,8 @@
 //===- Search.cpp - The best of all layouts, and why the others lose ----------===//
 //
 // Every serving layout of the space is evaluated, and pairs of two pools (PoolSearch.cpp); training layouts are
-// bounded, then simulated (TrainSearch.cpp). The objective ranks those that hold; nothing is pruned that could win.
-// Ties go to fewer devices, then to the simpler layout.
+// bounded, then simulated (TrainSearch.cpp). Of those that hold, the ones that k2c compile accepts come first, then the
+// objective ranks them; nothing is pruned that could win. Ties go to fewer devices, then to the simpler layout.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,21 +28,6 @@ struct Candidate {
   ClusterPlan plan;
   std::vector<double> rank;
 };
-
-std::vector<double> rankOf(const ClusterPlan &plan, Objective objective) {
-  const ParallelLayout &l = plan.layout;
-  return {objectiveOf(plan, objective),
-          -tokensPerSecond(plan),
-          double(plan.devices),
-          double(l.prefill != nullptr),
-          double(l.pp),
-          double(l.tp),
-          double(l.cp),
-          double(l.etp),
-          double(l.overlap),
-          double(l.ep),
-          double(l.redundantExperts)};
-}
 
 //===----------------------------------------------------------------------===//
 // The search
@@ -212,7 +197,8 @@ Expected<PlanSearch> k2c::search(const PlanRequest &request) {
   if (serves)
     result.candidates += evaluatePools(context, plans, refusals);
   for (ClusterPlan &plan : plans) {
-    std::vector<double> rank = rankOf(plan, request.objective);
+    result.compiling += plan.whyNotCompilable.empty();
+    std::vector<double> rank = searchRank(plan, request.objective);
     ranked.push_back({std::move(plan), std::move(rank)});
   }
   result.refused = refusals.list();

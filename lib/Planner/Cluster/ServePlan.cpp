@@ -125,9 +125,9 @@ std::string ServingModel::overlapNote(const ServePool &pool, const char *phase, 
   const char *key = &pool != &own ? "prefill.overlap=1" : "overlap=1";
   return std::string("two-batch overlap ") + (halves < plain ? "wins" : "loses") + " in " + phase + ": " +
          format(Seconds(halves)) + " against " + format(Seconds(plain)) +
-         (pool.layout.overlap == (halves < plain) ? std::string()
-          : pool.layout.overlap                   ? std::string("; leave ") + key + " out"
-                                                  : std::string("; the layout leaves it out (") + key + ")");
+         (pool.steps.time(load).overlaps == (halves < plain) ? std::string()
+          : pool.layout.overlap                              ? std::string("; leave ") + key + " out"
+                                                             : std::string("; the layout leaves it out (") + key + ")");
 }
 
 /// Of devices that do only one of both: what the other pool has to do with the plan.

@@ -23,8 +23,7 @@ ServePool::ServePool(const RequestModel &context, const ParallelLayout &asked, P
   if (role == PoolRole::Decode)
     return;
   prefill = steps.time(promptLoad());
-  const double chunk = layout.pp > 1 ? prefill.slowestStage : prefill.seconds;
-  promptRate = double(ranks()) * double(layout.stepTokens) / chunk;
+  promptRate = double(ranks()) * double(layout.stepTokens) / steps.period(prefill);
   const double fill = fillSeconds(1, 1 / serviceSeconds());
   ownMean = ownSeconds(context.mix.input, 1) + fill;
   ownSlow = ownSeconds(context.mix.slowInput, 1) + fill;
@@ -48,7 +47,7 @@ double ServePool::ownSeconds(double input, double fullness) const {
   }
   const StepTime chunk =
       steps.time({1, each, std::max(0.0, hit * input + (tokens - each) / 2), context.request.spec.encoderLayers > 0});
-  return chunk.seconds + (tokens / each - 1) * (layout.pp > 1 ? chunk.slowestStage : chunk.seconds);
+  return chunk.seconds + (tokens / each - 1) * steps.chunkPeriod(chunk);
 }
 
 ServePool::Window ServePool::windowOf(double input) const {
@@ -58,7 +57,7 @@ ServePool::Window ServePool::windowOf(double input) const {
   const StepTime chunk = isShort ? prefill
                                  : steps.time({1, each, std::max(0.0, hit * input + (tokens - each) / 2),
                                                context.request.spec.encoderLayers > 0});
-  const double step = layout.pp > 1 ? chunk.slowestStage : chunk.seconds;
+  const double step = steps.period(chunk);
   const double layers = std::ceil(double(context.request.spec.layerCount()) / double(layout.pp));
   Window window;
   window.seconds = tokens / each * step;

@@ -7,7 +7,8 @@
 // the workload has them, else what experts that were placed by load give the largest of ep ranks; likewise for experts
 // whose weights are read. Context parallelism sends whichever is less, keys or queries with their outputs. With
 // two-batch overlap one half computes while the other's rows move, and weights are read twice, so that it may lose.
-// With stages, a decode step lasts pp times its slowest stage at least.
+// With stages, each has a batch under way, so that a decode step lasts pp times its slowest stage at least. Of a
+// program that k2c compiles steps go in halves where these are faster.
 //
 //===----------------------------------------------------------------------===//
 
@@ -54,7 +55,8 @@ void addUp(PartTime &to, const PartTime &from) {
 
 ServeStep::ServeStep(const PlanRequest &request, const ModelShare &model, const DeviceRates &rates, const Links &links,
                      const ParallelLayout &layout)
-    : request(request), model(model), rates(rates), links(links), layout(layout) {
+    : request(request), model(model), rates(rates), links(links), layout(layout),
+      compiles(whyNotCompiled(request, layout).empty()) {
   const ModelSpec &spec = model.spec;
   stages = model.ofStages(layersOfStages(spec, layout), layout);
   decoding = stages;
@@ -371,6 +373,14 @@ StepTime ServeStep::time(const StepLoad &load, bool overlap) const {
     time.seconds = time.local + time.links;
   }
   return time;
+}
+
+StepTime ServeStep::time(const StepLoad &load) const {
+  StepTime asked = time(load, layout.overlap);
+  if (!layout.overlap || !compiles)
+    return asked;
+  StepTime whole = time(load, false);
+  return asked.seconds < whole.seconds ? asked : whole;
 }
 
 StepLoad ServeStep::decodeLoad(double sequences, double context) const {

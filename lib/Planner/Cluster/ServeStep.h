@@ -60,11 +60,15 @@ public:
 
   /// One batch; with two-batch overlap each half apart.
   StepTime time(const StepLoad &load, bool overlap) const;
-  /// As the layout says.
-  StepTime time(const StepLoad &load) const { return time(load, layout.overlap); }
+  /// As the layout says; of a program that k2c compiles, with overlap where that takes less time.
+  StepTime time(const StepLoad &load) const;
   /// Seconds between two tokens of a sequence when each data-parallel rank decodes `sequences` of `context` tokens, in
   /// as many batches as there are stages.
   double decodeSeconds(const StepTime &step) const;
+  /// Seconds from the begin of a step to that of the next one: a batch is under way in each stage.
+  double period(const StepTime &step) const { return layout.pp > 1 ? step.slowestStage : step.seconds; }
+  /// The same of two chunks of one prompt, of which a program that k2c compiles has one under way.
+  double chunkPeriod(const StepTime &step) const { return compiles ? step.seconds : period(step); }
   StepLoad decodeLoad(double sequences, double context) const;
   /// Most rows of a rank for each row of a mean rank.
   double imbalance(double rows) const;
@@ -107,6 +111,7 @@ private:
   const DeviceRates &rates;
   const Links &links;
   const ParallelLayout layout;
+  const bool compiles;                     ///< k2c compile accepts the layout
   std::vector<RankShare> stages, decoding; ///< decoding: without encoder layers
   std::optional<RankShare> draft;
   double measuredImbalance = 0; ///< of Workload::expertLoad; 0: none given

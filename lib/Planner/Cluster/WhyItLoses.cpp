@@ -44,6 +44,22 @@ double planner::objectiveOf(const ClusterPlan &plan, Objective objective) {
                      objective);
 }
 
+std::vector<double> planner::searchRank(const ClusterPlan &plan, Objective objective) {
+  const ParallelLayout &l = plan.layout;
+  return {double(!plan.whyNotCompilable.empty()),
+          objectiveOf(plan, objective),
+          -tokensPerSecond(plan),
+          double(plan.devices),
+          double(l.prefill != nullptr),
+          double(l.pp),
+          double(l.tp),
+          double(l.cp),
+          double(l.etp),
+          double(l.overlap),
+          double(l.ep),
+          double(l.redundantExperts)};
+}
+
 namespace {
 
 std::string number(double value) { return formatNumber(value, 3); }
@@ -79,6 +95,8 @@ std::string fewerTokens(double ratio) {
 } // namespace
 
 std::string planner::whyItLoses(const ClusterPlan &plan, const ClusterPlan &best, Objective objective) {
+  if (best.whyNotCompilable.empty() && !plan.whyNotCompilable.empty())
+    return "k2c compile does not accept it: " + plan.whyNotCompilable;
   const double mine = objectiveOf(plan, objective), theirs = objectiveOf(best, objective);
   std::string text;
   if (objective == Objective::Throughput)
