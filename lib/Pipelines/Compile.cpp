@@ -90,6 +90,8 @@ Status fillBundle(CompilePipeline &pipeline, Inputs &inputs, const CompileOption
   BundleFacts facts{workerReserve(inputs),     bundle.codeBytes(), inputs.topology.nodes(), {}, "",
                     tierNames(inputs.topology)};
   if (program.ranks > 1) {
+    if (Status status = bundle.write(topologyFile, printTopology(inputs.topology)); !status)
+      return status;
     if (inputs.planOptions.layout.ep > 1) {
       facts.placement = inputs.placement;
       facts.placementText = placementText(placedModel(inputs.spec, inputs.planOptions.layout), inputs.placement);

@@ -4,7 +4,8 @@ Hosts are network namespaces of this machine (hosts.py), joined by links of 200 
 which every run is DIR/launch.sh --hosts, or ucx, with DIR/launch.sh --node on each host. CASE: bits (logits and routes
 of one rank, byte by byte), pause (a link that is down for a while changes nothing), killed, stopped, unplugged,
 interrupted (how the job ends; seconds are printed), differing (a bundle unlike that of rank 0), damaged (a blob),
-missing (no bundle). Nothing may be left on any host.
+missing (no bundle), links (no more than what a link carries is found, and k2c plans with it). Nothing may be left on
+any host.
 """
 import contextlib
 import os
@@ -16,12 +17,13 @@ import sys
 import tempfile
 import time
 
-from bundles import Failure, compiled, json_file
+from bundles import Failure, compiled, json_file, output
 from check_invariance import draw
 from check_ranks import LIMITS, culprit, expect, topology
 from hosts import Hosts
 
 DEADLINE = 2
+MBIT = 200  # of each link, in either direction
 PATIENCE = 40  # seconds for an end that takes 2 to 6 on an idle machine
 SHORT = ("generate", "--prompt-ids", "1,2,3", "-n", "8", "--ignore-eos", "--json")
 ENDLESS = ("bench", "--prefill", "16", "--decode", "16", "--repeat", "1000000", "--json")
@@ -181,7 +183,24 @@ def missing(run, _):
     refused(run, change, "is not a bundle: it has no manifest.json")
 
 
-CASES = (bits, pause, killed, stopped, unplugged, interrupted, differing, damaged, missing)
+def links(run, _):
+    with tempfile.NamedTemporaryFile(suffix=".yaml") as measured:
+        run.output("links", "-o", measured.name)
+        with open(measured.name) as file:
+            text = file.read()
+        config = os.path.join(run.bundle.folder, "config.json")
+        output([shutil.which("k2c"), "plan", config, "--topology", measured.name])
+    network = r'name: "network".*?bandwidth: {value: ([\d.]+) MB/s.*?efficiency: {value: ([\d.]+),'
+    found = re.search(network, text, re.S)
+    if not found:
+        raise Failure(f"no rates of the network: {text}")
+    rate, share = map(float, found.groups())
+    if not 0 < rate < 1.05 * MBIT / 8 or not 0 < share <= 1:
+        raise Failure(f"{rate} MB/s, of which ranks get {share}, over links of {MBIT} Mbit/s")
+    print(f"{rate} MB/s of {MBIT / 8}, of which each of {run.per_node} ranks gets {share}")
+
+
+CASES = (bits, pause, killed, stopped, unplugged, interrupted, differing, damaged, missing, links)
 
 
 def main(checkpoint, shape, library, *cases):
@@ -189,7 +208,7 @@ def main(checkpoint, shape, library, *cases):
     several = compiled(checkpoint, "--topology", topology(ranks, nodes), *LIMITS)
     one = compiled(checkpoint, *LIMITS)
     for case in cases:
-        with Hosts(nodes, ranks // nodes, mbit=200) as hosts:
+        with Hosts(nodes, ranks // nodes, mbit=MBIT) as hosts:
             dict((known.__name__, known) for known in CASES)[case](Launched(several, hosts, library), one)
         print(f"{case}: as it should be, with {library}")
 

@@ -1,9 +1,9 @@
 //===- Package.h - The bundle ---------------------------------------------===//
 //
 // DIR/{run, program.so, manifest.json, files.json, config.json, weights/, tokenizer files, lib/libonig.so.5}; of
-// several ranks also placement.json, the files of Launch.h that start them, and their transports in lib/. A bundle
-// is assembled in DIR.partial, where an interrupted compile can resume its weights, and takes DIR's place in one
-// rename: nothing half done is ever runnable. One process at a time works there (PartialFolder.cpp).
+// several ranks also topology.yaml, placement.json, the files of Launch.h that start them, and their transports in
+// lib/. A bundle is assembled in DIR.partial, where an interrupted compile can resume its weights, and takes DIR's
+// place in one rename: nothing half done is ever runnable. One process at a time works there (PartialFolder.cpp).
 //
 //===----------------------------------------------------------------------===//
 #ifndef K2C_TARGET_PACKAGE_H
@@ -77,6 +77,8 @@ struct BundleFacts {
 
 /// The placement's file in a bundle.
 inline constexpr const char *placementFile = "placement.json";
+/// That of the topology, as printTopology writes it: `run links` puts what it measures in its tiers.
+inline constexpr const char *topologyFile = "topology.yaml";
 
 /// Those of a CPU's features that compiled code may use: a machine must have them to run it.
 std::vector<std::string> requiredFeatures(const std::vector<std::string> &all);

@@ -33,6 +33,7 @@ examples:
   launch.sh --hosts hosts --interface eth0 generate --prompt-ids 1,2,3 -n 32
   launch.sh --hosts hosts --mpi openmpi --agent "ssh -p 2222" bench --json
   MASTER_ADDR=host0 launch.sh --node 1 bench --json
+  launch.sh --hosts hosts links -o measured.yaml
 TEXT
 }
 
@@ -362,7 +363,6 @@ done
 [[ -z $agent || -n $hosts_file ]] || fail 2 "--agent: starts processes on other hosts; name them with --hosts FILE"
 agent=${agent:-ssh}
 [ $# -gt 0 ] || fail 2 "COMMAND: is missing, such as generate; see launch.sh --help"
-[ "$1" != links ] || fail 1 "links: is not in this build; write the topology's rates by hand"
 [[ -z $node || $transport != mpi ]] || fail 2 "--node: belongs to --transport ucx; with mpi use --hosts FILE"
 [ -z "$node" ] || transport=ucx
 if [ "$transport" = ucx ]; then

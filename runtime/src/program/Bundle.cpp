@@ -145,14 +145,18 @@ Expected<Bundle> Bundle::open(ListedManifest read, int32_t rank, std::vector<Pla
                 rank,   files.hashOf(programFile), std::move(placements)};
 }
 
+Error startedAlone(const std::string &folder, const RankFacts &ranks) {
+  return Error{K2RT_UNSUPPORTED, folder,
+               "is of " + std::to_string(ranks.count) + " ranks, which this call does not start",
+               "use DIR/launch.sh COMMAND, or DIR/run COMMAND --transport local: ranks as threads of one process"};
+}
+
 Expected<Bundle> Bundle::open(const std::string &folder) {
   Expected<ListedManifest> read = readListedManifest(folder);
   if (!read)
     return read.takeError();
   if (read->manifest.ranks.areSeveral())
-    return Error{K2RT_UNSUPPORTED, folder,
-                 "is of " + std::to_string(read->manifest.ranks.count) + " ranks, which this call does not start",
-                 "use DIR/launch.sh COMMAND, or DIR/run COMMAND --transport local: ranks as threads of one process"};
+    return startedAlone(folder, read->manifest.ranks);
   return open(std::move(*read), /*rank=*/0, {});
 }
 

@@ -27,6 +27,9 @@ Expected<ListedManifest> readListedManifest(const std::string &folder);
 /// The tokenizer's file in the bundle, "" when it has none.
 std::string tokenizerFile(const std::string &folder);
 
+/// Of a bundle of several ranks that something wants to run without a transport between them.
+Error startedAlone(const std::string &folder, const RankFacts &ranks);
+
 /// A bundle, opened for one of its ranks. Engines refer to it.
 struct Bundle {
   std::string folder;

@@ -25,7 +25,8 @@ struct RunOptions {
   std::vector<std::string> placements; ///< FILE[@STEP] each: in place of the bundle's, from that step on
   bool trust = false;                  ///< leaves the hashes of weight files unchecked
   bool json = false;
-  ProcessRank *process = nullptr; ///< rank 0, where ranks are processes; outlives the command
+  ProcessRank *process = nullptr; ///< where ranks are processes: rank 0, or any that runs the command; outlives it
+  bool isOfAllRanks = false;      ///< every rank runs the command; else rank 0, and others take part in its steps
 };
 
 /// What main runs after parsing. Results go to stdout; a failure is main's to print.
@@ -39,9 +40,12 @@ void addHidden(CLI::App &app, RunOptions &options, Command &command);
 void addBench(CLI::App &app, RunOptions &options, Command &command);
 void addPerplexity(CLI::App &app, RunOptions &options, Command &command);
 void addServe(CLI::App &app, RunOptions &options, Command &command);
+void addLinks(CLI::App &app, RunOptions &options, Command &command);
 void addInfo(CLI::App &app, RunOptions &options, Command &command);
 
-/// Adds the flags of RunOptions.
+/// Adds the flags of how ranks are started: --threads, --transport, --deadline.
+void addRankFlags(CLI::App &command, RunOptions &options);
+/// Adds all flags of RunOptions.
 void addRunFlags(CLI::App &command, RunOptions &options);
 
 } // namespace k2c::runtime

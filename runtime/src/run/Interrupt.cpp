@@ -2,6 +2,7 @@
 // call of a library, one that loads reads weights, and neither looks at a flag. The launcher ends the rest of the job.
 #include "run/Interrupt.h"
 #include "engine/Engine.h"
+#include "exchange/LinkProbe.h"
 #include <atomic>
 #include <csignal>
 #include <unistd.h>
@@ -11,6 +12,7 @@ namespace k2c::runtime {
 static std::atomic<bool> interrupted{false}, hasWork{false};
 static std::atomic<Engine *> runningEngine{nullptr};
 static std::atomic<RankMember *> servingRank{nullptr};
+static std::atomic<LinkProbe *> measuringRank{nullptr};
 
 static void onInterrupt(int) {
   if (interrupted.exchange(true) || !hasWork)
@@ -19,6 +21,8 @@ static void onInterrupt(int) {
     engine->interrupt();
   if (RankMember *member = servingRank.load())
     member->interrupt();
+  if (LinkProbe *probe = measuringRank.load())
+    probe->interrupt();
 }
 
 void catchInterrupt() {
@@ -36,6 +40,11 @@ void interruptStops(Engine *engine) {
 void interruptStops(RankMember *member) {
   servingRank.store(member);
   hasWork = member != nullptr;
+}
+
+void interruptStops(LinkProbe *probe) {
+  measuringRank.store(probe);
+  hasWork = true;
 }
 
 } // namespace k2c::runtime

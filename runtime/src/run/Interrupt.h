@@ -6,6 +6,7 @@
 namespace k2c::runtime {
 
 class Engine;
+class LinkProbe;
 class RankMember;
 
 /// Installs the handler. Once, at start.
@@ -14,6 +15,9 @@ void catchInterrupt();
 void interruptStops(Engine *engine);
 /// The same of a rank that serves another process: null before it is destroyed, after which it has nothing to complete.
 void interruptStops(RankMember *member);
+
+/// The same of a rank that measures links; null before it is destroyed, after which a command completes its output.
+void interruptStops(LinkProbe *probe);
 
 } // namespace k2c::runtime
 

@@ -91,7 +91,7 @@ Status runAsRank(const Command &command, RunOptions &options) {
   Expected<std::unique_ptr<ProcessRank>> own = ProcessRank::join(maker, deadline);
   if (!own)
     return own.takeError();
-  if ((*own)->rank() > 0)
+  if ((*own)->rank() > 0 && !options.isOfAllRanks)
     return serve(**own, options);
   options.process = own->get();
   return command();

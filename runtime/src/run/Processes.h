@@ -15,8 +15,8 @@ std::vector<std::string> transportsOf(const std::string &folder);
 /// variables of the latter may have other uses.
 void identifyProcess(int argc, char **argv);
 
-/// Joins the ranks that run as processes, over the transport of the options, mpi or ucx: rank 0 runs `command`, the
-/// others take part in its steps.
+/// Joins the ranks that run as processes, over the transport of the options, mpi or ucx: rank 0 runs `command`, as do
+/// the others where the options say so; else they take part in its steps.
 Status runAsRank(const Command &command, RunOptions &options);
 
 /// Whether this process is rank 0 of a job, or of none.

@@ -212,11 +212,25 @@ CLI::Validator notEmpty() {
   return CLI::Validator([](std::string &text) { return std::string(text.empty() ? "is empty" : ""); }, "");
 }
 
-void addRunFlags(CLI::App &command, RunOptions &options) {
+void addRankFlags(CLI::App &command, RunOptions &options) {
   command
       .add_option("--threads", options.threads,
                   "worker threads of a rank (default: its part of the processors this process may use)")
       ->transform(wholeFrom(1, maxThreads));
+  command
+      .add_option("--transport", options.transport,
+                  "between ranks; local: they are threads of this process, mpi: processes that mpirun starts, ucx: "
+                  "processes that DIR/launch.sh --node I starts, or whatever sets RANK, WORLD_SIZE and MASTER_ADDR")
+      ->check(notEmpty());
+  command
+      .add_option("--deadline", options.deadline,
+                  "seconds that a wait between ranks may take (default: " + std::to_string(defaultDeadline.count()) +
+                      ")")
+      ->check(within(0.001, 1e6));
+}
+
+void addRunFlags(CLI::App &command, RunOptions &options) {
+  addRankFlags(command, options);
   command
       .add_option("--chunk", options.chunk, "most prompt tokens of one sequence in one step (default: all that fit)")
       ->transform(wholeFrom(1));
@@ -232,16 +246,6 @@ void addRunFlags(CLI::App &command, RunOptions &options) {
       .add_option("--counters", options.countersFile,
                   "of several ranks: write to this file what they sent to each other, and how long they waited (JSON)")
       ->check(notEmpty());
-  command
-      .add_option("--transport", options.transport,
-                  "between ranks; local: they are threads of this process, mpi: processes that mpirun starts, ucx: "
-                  "processes that DIR/launch.sh --node I starts, or whatever sets RANK, WORLD_SIZE and MASTER_ADDR")
-      ->check(notEmpty());
-  command
-      .add_option("--deadline", options.deadline,
-                  "seconds that a wait between ranks may take (default: " + std::to_string(defaultDeadline.count()) +
-                      ")")
-      ->check(within(0.001, 1e6));
   command
       .add_option("--placement", options.placements,
                   "FILE[@STEP]: which rank has which experts, in place of the bundle's, from that step on; repeatable")

@@ -146,7 +146,7 @@ int main(int argc, char **argv) {
   describe(app);
   app.add_option("--bundle", options.folder, "the bundle's folder (default: the folder of this program)")
       ->check(notEmpty());
-  for (auto add : {addGenerate, addLogits, addRoutes, addHidden, addBench, addPerplexity, addServe, addInfo})
+  for (auto add : {addGenerate, addLogits, addRoutes, addHidden, addBench, addPerplexity, addServe, addLinks, addInfo})
     add(app, options, command);
   try {
     app.parse(argc, argv);

@@ -9,7 +9,7 @@ import sys
 
 from tree import files, lines, report
 
-RUNS = re.compile(r"(?:/run|\bk2c run\b.* --) +(?:generate|logits|hidden|perplexity|routes|bench)\b")
+RUNS = re.compile(r"(?:/run|\bk2c run\b.* --) +(?:generate|logits|hidden|perplexity|routes|bench|links)\b")
 COMPILES = re.compile(r"\bk2c compile\b(?!.* --(?:help|emit)\b)")
 REFUSED = re.compile(r"\bnot k2c compile\b|expect\.py [12] k2c compile\b|expect\.py 2\b")  # before anything works
 

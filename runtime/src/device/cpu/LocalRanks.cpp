@@ -5,13 +5,39 @@
 
 namespace k2c::runtime {
 
+static Status checkLocal(const RankFacts &ranks) {
+  if (ranks.count <= maxLocalRanks)
+    return {};
+  return Error{K2RT_UNSUPPORTED, "--transport local",
+               "the bundle has " + std::to_string(ranks.count) + " ranks, one process has at most " +
+                   std::to_string(maxLocalRanks),
+               "compile for a smaller topology"};
+}
+
+Expected<std::vector<std::unique_ptr<Exchange>>> localExchanges(const RankFacts &ranks, uint64_t program,
+                                                                Clock::duration deadline, int32_t spins) {
+  if (Status fits = checkLocal(ranks); !fits)
+    return fits.takeError();
+  const Grid grid = gridOf(ranks);
+  std::vector<std::unique_ptr<Transport>> transports = localTransports(grid.ranks());
+  std::vector<std::unique_ptr<Exchange>> exchanges;
+  for (std::unique_ptr<Transport> &transport : transports) {
+    Expected<std::unique_ptr<Exchange>> exchange =
+        Exchange::open([&]() -> Expected<std::unique_ptr<Transport>> { return std::move(transport); }, deadline);
+    if (!exchange)
+      return exchange.takeError();
+    if (Status bound = (*exchange)->bind(grid, program, spins); !bound)
+      return bound.takeError();
+    exchanges.push_back(std::move(*exchange));
+  }
+  return exchanges;
+}
+
 Expected<std::unique_ptr<LocalRanks>> LocalRanks::start(const Bundle &bundle, const CpuOptions &onCpu,
                                                         Clock::duration deadline) {
+  if (Status fits = checkLocal(bundle.manifest.ranks); !fits)
+    return fits.takeError();
   const auto ranks = static_cast<int32_t>(bundle.manifest.ranks.count);
-  if (ranks > most)
-    return Error{K2RT_UNSUPPORTED, "--transport local",
-                 "the bundle has " + std::to_string(ranks) + " ranks, one process has at most " + std::to_string(most),
-                 "compile for a smaller topology"};
   std::unique_ptr<LocalRanks> local(new LocalRanks);
   local->onCpu = onCpu;
   if (!onCpu.container)
@@ -23,8 +49,11 @@ Expected<std::unique_ptr<LocalRanks>> LocalRanks::start(const Bundle &bundle, co
     return threads.takeError();
   if (Status fits = checkMemoryFits(bundle.manifest, *threads, host, ranks); !fits)
     return fits.takeError();
-  if (Status opened = local->openExchanges(bundle, deadline, spinsOf(local->onCpu.share, host, *threads)); !opened)
+  const int32_t spins = spinsOf(local->onCpu.share, host, *threads);
+  auto opened = localExchanges(bundle.manifest.ranks, bundle.programHash, deadline, spins);
+  if (!opened)
     return opened.takeError();
+  local->exchanges = std::move(*opened);
   try {
     for (int32_t rank = 1; rank < ranks; ++rank)
       local->threads.emplace_back([self = local.get(), rank, folder = bundle.folder, texts = bundle.placements] {
@@ -36,21 +65,6 @@ Expected<std::unique_ptr<LocalRanks>> LocalRanks::start(const Bundle &bundle, co
                        refused.code().value());
   }
   return local;
-}
-
-Status LocalRanks::openExchanges(const Bundle &bundle, Clock::duration deadline, int32_t spins) {
-  const Grid grid = gridOf(bundle.manifest.ranks);
-  std::vector<std::unique_ptr<Transport>> transports = localTransports(grid.ranks());
-  for (std::unique_ptr<Transport> &transport : transports) {
-    Expected<std::unique_ptr<Exchange>> exchange =
-        Exchange::open([&]() -> Expected<std::unique_ptr<Transport>> { return std::move(transport); }, deadline);
-    if (!exchange)
-      return exchange.takeError();
-    if (Status bound = (*exchange)->bind(grid, bundle.programHash, spins); !bound)
-      return bound;
-    exchanges.push_back(std::move(*exchange));
-  }
-  return {};
 }
 
 LocalRanks::~LocalRanks() {

@@ -12,11 +12,16 @@
 
 namespace k2c::runtime {
 
+/// As many ranks as a process may have.
+constexpr int32_t maxLocalRanks = 256;
+
+/// The exchanges of a program's ranks as threads of this process, by rank; more than a process may have are refused.
+/// `program`: the hash of program.so; `spins`: as of Exchange::bind.
+Expected<std::vector<std::unique_ptr<Exchange>>> localExchanges(const RankFacts &ranks, uint64_t program,
+                                                                Clock::duration deadline, int32_t spins);
+
 class LocalRanks {
 public:
-  /// As many ranks as a process may have.
-  static constexpr int32_t most = 256;
-
   /// Starts all but rank 0, each with workers as `onCpu` says, which is of the whole host. Refuses what the host's
   /// memory cannot hold. `bundle` is that of rank 0.
   static Expected<std::unique_ptr<LocalRanks>> start(const Bundle &bundle, const CpuOptions &onCpu,
@@ -31,7 +36,6 @@ public:
 
 private:
   LocalRanks() = default;
-  Status openExchanges(const Bundle &bundle, Clock::duration deadline, int32_t spins);
   CpuOptions optionsOf(int32_t rank) const;
 
   CpuOptions onCpu;                                 ///< of the whole host

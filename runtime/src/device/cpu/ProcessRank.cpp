@@ -1,6 +1,5 @@
 // The limits of the host are read before the ranks agree, as none of them has taken its memory then.
 #include "device/cpu/ProcessRank.h"
-#include "engine/Agreement.h"
 
 namespace k2c::runtime {
 
@@ -15,7 +14,7 @@ Expected<std::unique_ptr<ProcessRank>> ProcessRank::join(const TransportMaker &m
   return own;
 }
 
-Expected<Bundle> ProcessRank::openAgreed(const RankFiles &own, Exchange &among) {
+Expected<AgreedBundle> ProcessRank::agreeOn(const RankFiles &own, Exchange &among) {
   Expected<ListedManifest> read = readListedManifest(own.folder);
   if (!read)
     return read.takeError();
@@ -30,17 +29,24 @@ Expected<Bundle> ProcessRank::openAgreed(const RankFiles &own, Exchange &among) 
   if (!place)
     return place.takeError();
   onCpu.share = {place->index, place->ranks};
-  const Container &host = *onCpu.container;
-  Expected<int32_t> threads = threadsOf(manifest, onCpu, host);
+  Expected<int32_t> threads = threadsOf(manifest, onCpu, *onCpu.container);
   if (!threads)
     return threads.takeError();
-  if (place->index == 0)
-    if (Status fits = checkMemoryFits(manifest, *threads, host, place->ranks); !fits)
-      return fits.takeError();
-  const int32_t spins = spinsOf(onCpu.share, host, *threads);
+  const int32_t spins = spinsOf(onCpu.share, *onCpu.container, *threads);
   if (Status bound = among.bind(gridOf(manifest.ranks), files.hashOf("program.so"), spins); !bound)
     return bound.takeError();
-  return Bundle::open(std::move(*read), rank(), std::move(*placements));
+  return AgreedBundle{std::move(*read), std::move(*placements), *place, *threads};
+}
+
+Expected<Bundle> ProcessRank::openAgreed(const RankFiles &own, Exchange &among) {
+  Expected<AgreedBundle> agreed = agreeOn(own, among);
+  if (!agreed)
+    return agreed.takeError();
+  if (agreed->place.index == 0)
+    if (Status fits = checkMemoryFits(agreed->read.manifest, agreed->threads, *onCpu.container, agreed->place.ranks);
+        !fits)
+      return fits.takeError();
+  return Bundle::open(std::move(agreed->read), rank(), std::move(agreed->placements));
 }
 
 void ProcessRank::choose(const CpuOptions &wholeHost) {
@@ -55,6 +61,14 @@ Expected<Bundle> ProcessRank::open(const RankFiles &files, const CpuOptions &who
   if (!bundle)
     exchange->fail(bundle.error());
   return bundle;
+}
+
+Expected<AgreedBundle> ProcessRank::meet(const RankFiles &files, const CpuOptions &wholeHost) {
+  choose(wholeHost);
+  Expected<AgreedBundle> agreed = agreeOn(files, *exchange);
+  if (!agreed)
+    exchange->fail(agreed.error());
+  return agreed;
 }
 
 Expected<CpuEngine> ProcessRank::createEngine(const Bundle &bundle, const EngineOptions &options) {

@@ -1,10 +1,12 @@
 // A rank of a bundle that is this process: a launcher has started the others.
 //
 //   join -> open: agree with all -> rank 0: createEngine      others: serve
+//        -> meet: agree with all, for a command of all ranks that needs no weights
 #ifndef K2RT_DEVICE_CPU_PROCESSRANK_H
 #define K2RT_DEVICE_CPU_PROCESSRANK_H
 
 #include "device/cpu/CpuDevice.h"
+#include "engine/Agreement.h"
 #include "exchange/Exchange.h"
 #include <memory>
 #include <string>
@@ -16,6 +18,14 @@ namespace k2c::runtime {
 struct RankFiles {
   std::string folder;
   std::vector<PlacementFile> placements;
+};
+
+/// What a rank knows when it has agreed with the others.
+struct AgreedBundle {
+  ListedManifest read;
+  std::vector<PlacementText> placements;
+  HostPlace place;
+  int32_t threads = 1;
 };
 
 class ProcessRank {
@@ -33,12 +43,17 @@ public:
   Status serve(
       const RankFiles &files, const CpuOptions &onCpu,
       const std::function<void(RankMember *)> &whenServing = [](RankMember *) {});
+  /// The first part of open alone.
+  Expected<AgreedBundle> meet(const RankFiles &files, const CpuOptions &onCpu);
+  /// Behind meet: what the ranks exchange messages with. There is no other use of the object then.
+  std::unique_ptr<Exchange> takeExchange() { return std::move(exchange); }
   /// Whose failure has ended the run; -1: this rank's, or none.
   int32_t failedRank() const { return *failed; }
 
 private:
   ProcessRank() = default;
   void choose(const CpuOptions &wholeHost);
+  Expected<AgreedBundle> agreeOn(const RankFiles &own, Exchange &among);
   Expected<Bundle> openAgreed(const RankFiles &files, Exchange &among);
 
   std::unique_ptr<Exchange> exchange; ///< until an engine has it
