@@ -4,6 +4,7 @@
 #include "fake/FakeBundle.h"
 #include "fake/OpenExchange.h"
 #include "transport/local/LocalTransport.h"
+#include <functional>
 #include <gtest/gtest.h>
 #include <thread>
 
@@ -33,8 +34,7 @@ public:
     memory.push_back(std::make_unique<std::byte[]>(static_cast<size_t>(bytes)));
     return memory.back().get();
   }
-  Status load(const RankMemory &rank, Trace *trace) override {
-    EXPECT_EQ(trace, nullptr);
+  Status load(const RankMemory &rank, Trace *) override {
     EXPECT_EQ(rank.planes, (std::vector<void *>{memory[2].get(), memory[3].get()}));
     EXPECT_EQ(rank.arena, memory[4].get());
     return call("load");
@@ -264,27 +264,34 @@ TEST(EngineOfRanks, WhatIsAbandonedIsWaitedFor) {
   EXPECT_EQ(both.drain(), "");
 }
 
-// Rank 1 says that it has fewer counters than none.
-TEST(EngineOfRanks, CountersOfARankHaveABound) {
+namespace {
+
+/// Sites behind two of the program.
+constexpr uint32_t recordSite = 2, loadedSite = 4, countersSite = 5, tracesSite = 6;
+
+/// Rank 1 tells all these words. Rank 0 may have ended the run for them before this returns.
+Status tellAll(Exchange &exchange, uint32_t site, std::vector<int64_t> own) {
+  std::vector<int64_t> all(2 * own.size());
+  Collective gather{Op::allGather, Axis::world, site};
+  gather.source = own.data();
+  gather.result = all.data();
+  gather.bytes = static_cast<int64_t>(own.size() * sizeof own[0]);
+  gather.isControl = true;
+  return exchange.run(gather);
+}
+
+/// What rank 0 says when it asks a rank that has loaded, takes the record and answers like this.
+std::string saidOf(const EngineOptions &options, const std::function<Status(Engine &)> &ask,
+                   const std::function<void(Exchange &)> &answer) {
   const FakeBundle fake("fake_ranks2");
   const Bundle first = std::move(*Bundle::open(fake.folder, 0));
   std::vector<std::unique_ptr<Transport>> transports = localTransports(2);
   const auto exchangeOf = [&](int32_t rank) {
     const auto maker = [&, rank]() -> Expected<std::unique_ptr<Transport>> { return std::move(transports[rank]); };
-    return std::move(*test::openExchange(maker, Grid{1, 2, 1, 2, 1, 1, 1}));
+    return std::move(*test::openExchange(maker, gridOf(first.manifest.ranks)));
   };
   std::thread other([&, exchange = exchangeOf(1)] {
-    constexpr uint32_t recordSite = 2, loadedSite = 4, countersSite = 5; // behind two of the program
-    const auto tellAll = [&](uint32_t site, int64_t own) {
-      std::vector<int64_t> all(2);
-      Collective gather{Op::allGather, Axis::world, site};
-      gather.source = &own;
-      gather.result = all.data();
-      gather.bytes = sizeof own;
-      gather.isControl = true;
-      return exchange->run(gather);
-    };
-    EXPECT_TRUE(tellAll(loadedSite, 1));
+    EXPECT_TRUE(tellAll(*exchange, loadedSite, {1}));
     std::vector<int64_t> record(100), none(2), offsets(2), received{100, 0};
     Collective scatter{Op::allToAllRows, Axis::world, recordSite};
     scatter.result = record.data();
@@ -292,14 +299,50 @@ TEST(EngineOfRanks, CountersOfARankHaveABound) {
     scatter.rows = {none.data(), offsets.data(), received.data(), offsets.data(), /*isCapacity=*/true};
     scatter.isControl = true;
     EXPECT_TRUE(exchange->run(scatter));
-    (void)tellAll(countersSite, -5); // for which rank 0 may have ended the run before this returns
+    answer(*exchange);
   });
   Script script;
-  auto engine = Engine::create(first, std::make_unique<FakeDevice>(script), {}, exchangeOf(0));
-  ASSERT_TRUE(engine) << engine.error().text();
-  Expected<std::vector<Counters>> counters = (*engine)->counters();
+  auto engine = Engine::create(first, std::make_unique<FakeDevice>(script), options, exchangeOf(0));
+  EXPECT_TRUE(engine) << engine.error().text();
+  const Status asked = ask(**engine);
   other.join();
-  ASSERT_FALSE(counters);
-  EXPECT_EQ(counters.error().text(), "counters: rank 1 has -5 words of them, a rank of this program at most 270; start "
-                                     "the same build of k2c on every host");
+  return asked ? "" : asked.error().text();
+}
+
+} // namespace
+
+// Rank 1 says that it has fewer counters than none.
+TEST(EngineOfRanks, CountersOfARankHaveABound) {
+  const auto ask = [](Engine &engine) {
+    Expected<std::vector<Counters>> counters = engine.counters();
+    return counters ? Status() : Status(counters.takeError());
+  };
+  EXPECT_EQ(saidOf({}, ask, [](Exchange &exchange) { (void)tellAll(exchange, countersSite, {-5}); }),
+            "counters: rank 1 has -5 words of them, a rank of this program at most 270; start the same build of k2c on "
+            "every host");
+}
+
+TEST(EngineOfRanks, TracesOfARankHaveABound) {
+  EngineOptions options;
+  options.traceFile = "/dev/null";
+  const auto ask = [](Engine &engine) { return engine.finish(); };
+  EXPECT_EQ(saidOf(options, ask, [](Exchange &exchange) { (void)tellAll(exchange, tracesSite, {4097, 0}); }),
+            "--trace: rank 1 says 4097 workers, a rank has 4096 at most; start the same build of k2c on every host");
+  const auto answer = [](Exchange &exchange) {
+    EXPECT_TRUE(tellAll(exchange, tracesSite, {1, 0}));
+    int64_t word = 0;
+    Collective passed{Op::send, Axis::world, tracesSite};
+    passed.bytes = sizeof word;
+    passed.isControl = true;
+    for (int i = 0; i < 17; ++i) { // eight questions, eight answers, a count
+      passed.op = i % 2 == 0 && i < 16 ? Op::receive : Op::send;
+      word = i == 16 ? -1 : word;
+      passed.source = passed.op == Op::send ? &word : nullptr;
+      passed.result = passed.op == Op::send ? nullptr : &word;
+      (void)exchange.run(passed);
+    }
+  };
+  EXPECT_EQ(saidOf(options, ask, answer),
+            "--trace: rank 1 has -1 records of a ring, which holds 131072; start the same "
+            "build of k2c on every host");
 }

@@ -1,9 +1,11 @@
-// --counters: what the exchange of all ranks sent, and what the routes say of nodes, bytes and experts.
+// --counters: what the exchange of all ranks sent, and what the routes say of nodes, bytes and experts; --trace: when.
 #include "engine/RouteTraffic.h"
 #include "fake/FakeBundle.h"
 #include <filesystem>
 #include <fstream>
 #include <gtest/gtest.h>
+#include <map>
+#include <set>
 
 using namespace k2c;
 using namespace k2c::runtime;
@@ -151,4 +153,38 @@ TEST(RunCounters, WhatKeepsThemFromBeingWritten) {
                                              "--transport", "local", "--counters", file});
   EXPECT_EQ(failed.exitCode, 3);
   EXPECT_FALSE(std::filesystem::exists(file)) << "a run that failed has no counters";
+}
+
+TEST(RunTraces, HaveEachRankAndItsCollectives) {
+  FakeBundle fake("fake_ranks3");
+  const std::string path = fake.path("trace.json");
+  runJson(fake, {"generate", "--prompt-ids", "1,2,3,4", "-n", "3", "--ignore-eos", "--json", "--threads", "1",
+                 "--transport", "local", "--trace", path});
+  std::map<int, int> steps;
+  std::map<std::pair<int, std::string>, int> collectives; // by process and name
+  std::map<int64_t, double> under;                        // since when, by id
+  std::set<std::string> processes;
+  for (const json &event : json::parse(std::ifstream(path))["traceEvents"]) {
+    const std::string name = event["name"], phase = event["ph"];
+    const int process = event["pid"];
+    if (name == "process_name")
+      processes.insert(event["args"]["name"].get<std::string>());
+    steps[process] += name == "step";
+    if (phase == "b") {
+      ++collectives[{process, name}];
+      EXPECT_TRUE(under.emplace(event["id"].get<int64_t>(), event["ts"].get<double>()).second);
+      EXPECT_GE(event["args"]["waited_us"], 0);
+    } else if (phase == "e") {
+      EXPECT_GE(event["ts"], under.at(event["id"]));
+      under.erase(event["id"].get<int64_t>());
+    }
+  }
+  EXPECT_EQ(processes, (std::set<std::string>{"rank 0", "rank 1", "rank 2"}));
+  EXPECT_TRUE(under.empty());
+  for (const int process : {1, 2, 3}) {
+    EXPECT_EQ(steps[process], 3);
+    EXPECT_EQ((collectives[{process, "all_to_all_rows ep @0"}]), 3);
+    EXPECT_EQ((collectives[{process, "results"}]), 3);
+    EXPECT_GE((collectives[{process, "records"}]), 3);
+  }
 }

@@ -21,9 +21,13 @@ Expected<std::unique_ptr<Engine>> Engine::create(const Bundle &bundle, std::uniq
   if (engine->capturesExperts())
     engine->chosen.resize(bundle.manifest.moeLayers.size() * bundle.manifest.limits.step_tokens * bundle.manifest.topK);
   if (!options.traceFile.empty()) {
-    Expected<std::unique_ptr<Trace>> trace = Trace::create(options.traceFile, device->workers());
+    Expected<std::unique_ptr<TraceFile>> file = TraceFile::create(options.traceFile);
+    if (!file)
+      return file.takeError();
+    Expected<std::unique_ptr<Trace>> trace = Trace::create(device->workers());
     if (!trace)
       return trace.takeError();
+    engine->traceFile = std::move(*file);
     engine->trace = std::move(*trace);
   }
   if (exchange) {
@@ -220,11 +224,22 @@ void Engine::interrupt() {
 }
 
 Status Engine::finish() {
-  Status ended = member ? member->end() : Status();
-  Status traced = finishTrace();
+  Expected<int64_t> lost = member && trace ? member->traces(theBundle, *traceFile) : Expected<int64_t>(0);
+  Status ended = member && lost ? member->end() : Status();
+  if (!lost)
+    ended = lost.takeError();
+  Status traced = writeTrace(lost ? *lost : 0);
   return ended ? std::move(traced) : std::move(ended);
 }
 
-Status Engine::finishTrace() { return trace ? trace->write(theBundle.program) : Status(); }
+Status Engine::finishTrace() { return writeTrace(0); }
+
+/// `lost`: records of other ranks that were overwritten.
+Status Engine::writeTrace(int64_t lost) {
+  if (!trace)
+    return {};
+  traceFile->write(*trace, theBundle.rank, theBundle.program, manifest());
+  return traceFile->finish(lost + trace->lost());
+}
 
 } // namespace k2c::runtime

@@ -10,7 +10,7 @@
 #include "engine/ExpertStatistics.h"
 #include "engine/RankMember.h"
 #include "engine/RouteTraffic.h"
-#include "engine/Trace.h"
+#include "engine/TraceFile.h"
 #include <memory>
 #include <optional>
 #include <string>
@@ -75,9 +75,9 @@ public:
 
   /// Safe in a signal handler.
   void interrupt();
-  /// Once, after the last step: ends the run of other ranks, and writes the trace.
+  /// Once, after the last step: writes the trace of all ranks, if there is one, and ends the run of the others.
   Status finish();
-  /// Writes the trace, if there is one: all that is left to do after a failure.
+  /// Writes the trace of this rank, if there is one: all that is left to do after a failure.
   Status finishTrace();
 
 private:
@@ -108,11 +108,13 @@ private:
   void bringLayers(const Microbatch &of, int32_t dataRank, int64_t ResultLayout::*part, bool areMoe, int64_t perLayer,
                    void *to) const;
   void planResults(Microbatch &of) const;
+  Status writeTrace(int64_t lost);
   bool capturesExperts() const { return counted || routed; }
   void countCaptured(int32_t microbatch);
 
   const Bundle &theBundle;
   int64_t chunkTokens = 0;
+  std::unique_ptr<TraceFile> traceFile;
   std::unique_ptr<Trace> trace;
   std::vector<Microbatch> underWay;             ///< of several ranks
   std::vector<std::vector<PagePool>> freePages; ///< the same, by rank with sequences

@@ -25,8 +25,6 @@ int32_t microbatchesOf(const RankFacts &ranks) {
   return static_cast<int32_t>(std::min(ranks.stageCount(), most));
 }
 
-enum ControlSite : int32_t { recordSite, resultSite, loadedSite, countersSite };
-
 void Bytes::Free::operator()(std::byte *memory) const { std::free(memory); }
 
 Status Bytes::reserve(int64_t bytes) {
@@ -55,6 +53,9 @@ RankMember::RankMember(const Bundle &bundle, std::unique_ptr<Exchange> exchange)
 Expected<std::unique_ptr<RankMember>> RankMember::create(const Bundle &bundle, std::unique_ptr<Device> device,
                                                          Trace *trace, std::unique_ptr<Exchange> exchange) {
   std::unique_ptr<RankMember> member(new RankMember(bundle, std::move(exchange)));
+  member->trace = trace;
+  if (trace)
+    member->traceCollectives();
   Expected<std::unique_ptr<Rank>> rank = Rank::create(bundle, std::move(device), trace, member->exchange.get());
   if (!rank)
     return member->told(rank.takeError()).takeError();
@@ -65,6 +66,19 @@ Expected<std::unique_ptr<RankMember>> RankMember::create(const Bundle &bundle, s
   if (Status all = member->await(bundle); !all)
     return all.takeError();
   return member;
+}
+
+void RankMember::traceCollectives() {
+  const auto ns = [](Clock::time_point time) {
+    return std::chrono::duration_cast<std::chrono::nanoseconds>(time.time_since_epoch()).count();
+  };
+  exchange->setWhenOver([this, ns](const Collective &of, const RequestTotals &totals, Clock::time_point waitBegin) {
+    int64_t bytes = 0;
+    for (const SentBytes &tier : totals.sent)
+      bytes += tier.payload + tier.headers;
+    trace->recordCollective({ns(totals.begin), ns(totals.end), ns(std::min(waitBegin, totals.end)), totals.last, bytes,
+                             of.step, static_cast<int32_t>(of.site), of.layer});
+  });
 }
 
 /// A failure of this rank ends the run of all.
@@ -300,7 +314,9 @@ Status RankMember::serve() {
     if (done && *kind == endRecord)
       return exchange->close();
     if (done)
-      done = *kind == stepRecord ? compute() : giveCounters(nullptr);
+      done = *kind == stepRecord       ? compute()
+             : *kind == countersRecord ? giveCounters(nullptr)
+                                       : giveTraces(nullptr, nullptr, nullptr);
     if (done && *kind == stepRecord)
       done = giveResults(nullptr);
     if (!done)

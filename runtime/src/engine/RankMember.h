@@ -6,8 +6,9 @@
 // Results travel while the next step begins, as many steps at once as there are stages: a stage computes a step while
 // those behind it compute the ones before.
 //
-// What ranks have counted is gathered when rank 0 asks for it with a record. All are collectives of all ranks, of sites
-// behind those of the program. A failure of a rank, whatever it is, is told to all others.
+// What ranks have counted, and what they have traced, is gathered when rank 0 asks for it with a record. All are
+// collectives of all ranks, of sites behind those of the program. A failure of a rank, whatever it is, is told to all
+// others.
 #ifndef K2RT_ENGINE_RANKMEMBER_H
 #define K2RT_ENGINE_RANKMEMBER_H
 
@@ -53,9 +54,12 @@ struct AllResults {
 /// How many steps are under way at once, each of sequences of its own: one a stage, up to a bound.
 int32_t microbatchesOf(const RankFacts &ranks);
 
+class TraceFile;
+
 class RankMember {
 public:
-  /// Loads the rank, and returns when all others have. `bundle` and `trace` (which may be null) outlive it.
+  /// Loads the rank, and returns when all others have. `bundle` and `trace` (which may be null) outlive it; what its
+  /// workers run and what it exchanges is traced.
   static Expected<std::unique_ptr<RankMember>> create(const Bundle &bundle, std::unique_ptr<Device> device,
                                                       Trace *trace, std::unique_ptr<Exchange> exchange);
 
@@ -70,6 +74,8 @@ public:
   Status collect();
   /// Of rank 0, before the end: what each rank has counted, by rank.
   Expected<std::vector<Counters>> counters();
+  /// Of rank 0, before the end: what ran when on the other ranks, into `file`; the records that they lost.
+  Expected<int64_t> traces(const Bundle &bundle, TraceFile &file);
   /// Of rank 0, after the last step: the others end theirs.
   Status end();
   /// Of the others: takes part in steps up to the end.
@@ -87,6 +93,13 @@ private:
   Status giveResults(AllResults *all);
   Status collectAll();
   Status giveCounters(std::vector<Counters> *all);
+  Status pass(Op op, int32_t peer, void *bytes, int64_t count);
+  Expected<int64_t> clockOf(int32_t rank);
+  Status tellClock();
+  Status giveRings();
+  Status takeRings(int32_t rank, int64_t workers, const Bundle &bundle, TraceFile &file);
+  Status giveTraces(const Bundle *bundle, TraceFile *file, int64_t *lost);
+  void traceCollectives();
   Expected<std::vector<int64_t>> gatherSizes(int64_t own);
   void control(Collective &collective) const;
   Status run(Collective &collective);
@@ -100,7 +113,11 @@ private:
   };
   Given &givenBy(int64_t step) { return given[static_cast<size_t>(step) % given.size()]; }
 
+  /// Behind those of the program.
+  enum ControlSite : int32_t { recordSite, resultSite, loadedSite, countersSite, tracesSite };
+
   const Manifest &manifest;
+  Trace *trace = nullptr;
   const int32_t firstSite;          ///< of the sites that are no program's
   int64_t steps = 0, collected = 0; ///< that were begun; of these, the ones whose results have arrived
   std::vector<uint64_t> tables; ///< of each rank, a bit for each table of the placement for which it has all weights

@@ -134,7 +134,7 @@ private:
 /// What a record is and of which step, before anything else of it counts.
 bool checkKind(const StepRecordHeader &header, int64_t number, int64_t tables, Checker &check) {
   return check.within("format", header.format, stepRecordFormat, stepRecordFormat) &&
-         check.within("kind", header.kind, stepRecord, countersRecord) &&
+         check.within("kind", header.kind, stepRecord, tracesRecord) &&
          check.within("step", header.step, number, number) && check.within("table", header.table, 0, tables - 1);
 }
 

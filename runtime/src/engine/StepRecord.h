@@ -30,7 +30,7 @@ struct StepRecordHeader {
   uint32_t table;     ///< of the placement, by which the step goes (Placement.h)
 };
 inline constexpr uint32_t stepRecordFormat = 0x3153326b; // "k2S1"
-enum StepRecordKind : uint32_t { stepRecord = 0, endRecord = 1, countersRecord = 2 };
+enum StepRecordKind : uint32_t { stepRecord = 0, endRecord = 1, countersRecord = 2, tracesRecord = 3 };
 /// What a step has or gives beside the rest.
 enum StepFlag : uint32_t {
   hasSampling = 1,
@@ -52,7 +52,7 @@ void writeStepRecord(const Manifest &manifest, const StepArrays &arrays, const k
 /// Writes into the record at `record` what all ranks' records of a step say alike, once it is known: the table of the
 /// placement, and whether it goes in halves.
 void setShared(std::byte *record, size_t table, bool goesInHalves);
-/// Appends a record that is no step, but the end of the run or a wish for what ranks have counted.
+/// Appends a record that is no step, but the end of the run or a wish for what ranks have counted or traced.
 void writeOtherRecord(StepRecordKind kind, int64_t number, std::vector<std::byte> &record);
 
 /// A record that was received: a step that refers to `arrays` and, for forced routes, to the record.

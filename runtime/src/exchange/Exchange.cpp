@@ -154,6 +154,8 @@ Status Exchange::wait(RequestId id) {
   if (Status done = waitUntil([&] { return slot.state == Posts::State::done; }); !done)
     return done;
   theCounters.count(slot.request.collective(), slot.request.totals(), begin);
+  if (whenOver)
+    whenOver(slot.request.collective(), slot.request.totals(), begin);
   slot.state = Posts::State::free;
   return {};
 }

@@ -62,6 +62,9 @@ public:
   /// has the deadline, too, to close; one that then has not is left to its thread, and no failure.
   Status close();
 
+  /// Calls it with each collective that was waited for, what it moved, and when its wait began.
+  using WhenOver = std::function<void(const Collective &, const RequestTotals &, Clock::time_point waitBegin)>;
+  void setWhenOver(WhenOver call) { whenOver = std::move(call); }
   /// Of what was waited for since bind.
   const Counters &counters() const { return theCounters; }
   /// The rank whose failure has ended the run, -1: this one's, or none; to be read when the exchange is gone.
@@ -92,6 +95,7 @@ private:
   std::array<uint32_t, axisCount> started{};               ///< collectives of each axis so far
   std::map<std::array<int32_t, 3>, uint32_t> startedPairs; ///< sends and receives by axis, sender, receiver
   Counters theCounters;
+  WhenOver whenOver;
 };
 
 } // namespace k2c::runtime

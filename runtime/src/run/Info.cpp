@@ -6,7 +6,7 @@
 #include "base/Utf8.h"
 #include "device/cpu/CpuDevice.h"
 #include "device/cpu/PlacementReport.h"
-#include "engine/Trace.h"
+#include "engine/TraceFile.h"
 #include "program/Bundle.h"
 #include "run/Commands.h"
 #include "run/JsonWriter.h"
@@ -161,9 +161,11 @@ Status printInfo(const RunOptions &options) {
   const int32_t threads = *chosen;
   const Container container = partOf(host, onCpu.share);
   if (!options.traceFile.empty()) {
-    Expected<std::unique_ptr<Trace>> trace = Trace::create(options.traceFile, threads);
-    // Nothing runs, so no event needs a kernel's name.
-    if (Status written = trace ? (*trace)->write(Program()) : trace.takeError(); !written)
+    Expected<std::unique_ptr<TraceFile>> file = TraceFile::create(options.traceFile);
+    if (!file)
+      return file.takeError();
+    (*file)->beginRank(0, manifest.ranks.count, threads);
+    if (Status written = (*file)->finish(/*lost=*/0); !written)
       return written;
   }
   options.json ? printJson(manifest, threads, container, options) : printText(manifest, threads, container, options);

@@ -47,6 +47,7 @@ CpuOptions onCpuOf(const RunOptions &options) {
   CpuOptions onCpu;
   onCpu.threads = options.threads;
   onCpu.trust = options.trust;
+  onCpu.traces = !options.traceFile.empty();
   return onCpu;
 }
 
@@ -234,9 +235,7 @@ void addRunFlags(CLI::App &command, RunOptions &options) {
   command
       .add_option("--chunk", options.chunk, "most prompt tokens of one sequence in one step (default: all that fit)")
       ->transform(wholeFrom(1));
-  command
-      .add_option("--trace", options.traceFile,
-                  "write what ran when to this file (Perfetto JSON); of several ranks that of rank 0")
+  command.add_option("--trace", options.traceFile, "write what ran when to this file (Perfetto JSON), on all ranks")
       ->check(notEmpty());
   command
       .add_option("--expert-stats", options.statisticsFile,

@@ -166,8 +166,15 @@ static Status serveOpened(const std::function<Expected<Bundle>()> &open, const C
   Expected<std::unique_ptr<CpuDevice>> device = CpuDevice::create(*bundle, onCpu);
   if (!device)
     return device.takeError();
+  std::unique_ptr<Trace> trace;
+  if (onCpu.traces) {
+    Expected<std::unique_ptr<Trace>> created = Trace::create((*device)->workers());
+    if (!created)
+      return created.takeError();
+    trace = std::move(*created);
+  }
   Expected<std::unique_ptr<RankMember>> member =
-      RankMember::create(*bundle, std::move(*device), nullptr, std::move(exchange));
+      RankMember::create(*bundle, std::move(*device), trace.get(), std::move(exchange));
   if (!member)
     return member.takeError();
   whenServing(member->get());

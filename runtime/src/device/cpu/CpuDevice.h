@@ -26,6 +26,7 @@ constexpr int32_t maxThreads = 4096;
 struct CpuOptions {
   int32_t threads = 0;                ///< 0: what the container allows, of several ranks no more than `topology.cores`
   bool trust = false;                 ///< leaves the hashes of the weights unchecked
+  bool traces = false;                ///< of a rank behind rank 0: keeps what ran when for rank 0's file
   std::optional<Container> container; ///< limits other than this process's own, for tests
   HostShare share; ///< of the container; of several ranks on it somebody has asked whether their memory fits
 };

@@ -1,0 +1,44 @@
+// The file of --trace: what ran when on all ranks, as Perfetto and chrome://tracing read it.
+#ifndef K2RT_ENGINE_TRACEFILE_H
+#define K2RT_ENGINE_TRACEFILE_H
+
+#include "engine/Trace.h"
+#include "program/Manifest.h"
+#include "program/Program.h"
+#include <cstdio>
+#include <memory>
+#include <string>
+
+namespace k2c::runtime {
+
+class TraceFile {
+public:
+  /// Creates the file now, so that a bad path fails before the run.
+  static Expected<std::unique_ptr<TraceFile>> create(const std::string &path);
+  ~TraceFile();
+  TraceFile(const TraceFile &) = delete;
+  TraceFile &operator=(const TraceFile &) = delete;
+
+  /// A rank, whose process is the next events' and has a track a worker; `ranks`: of the program.
+  void beginRank(int32_t rank, int64_t ranks, int32_t workers);
+  /// A record of ring `ring` of that rank. What it says may come from another host: names are looked up, not trusted.
+  void write(int32_t ring, const TraceRecord &record, const Program &program, const Manifest &manifest);
+  /// All that `trace` has, of the rank that runs here.
+  void write(const Trace &trace, int32_t rank, const Program &program, const Manifest &manifest);
+  /// Once, at the end; `lost`: records of all ranks that were overwritten.
+  Status finish(int64_t lost);
+
+private:
+  explicit TraceFile(std::string path) : path(std::move(path)) {}
+  void writeCollective(const TraceRecord &record, const Manifest &manifest);
+
+  std::string path;
+  FILE *file = nullptr;
+  int32_t process = 0, workers = 0; ///< of the events that come
+  int64_t collectives = 0;          ///< so far, by which the ends of one are matched
+  bool hasEvents = false;
+};
+
+} // namespace k2c::runtime
+
+#endif
