@@ -164,7 +164,8 @@ TEST(RunTraces, HaveEachRankAndItsCollectives) {
   std::map<std::pair<int, std::string>, int> collectives; // by process and name
   std::map<int64_t, double> under;                        // since when, by id
   std::set<std::string> processes;
-  for (const json &event : json::parse(std::ifstream(path))["traceEvents"]) {
+  const json trace = json::parse(std::ifstream(path));
+  for (const json &event : trace["traceEvents"]) {
     const std::string name = event["name"], phase = event["ph"];
     const int process = event["pid"];
     if (name == "process_name")

@@ -32,7 +32,8 @@ struct TraceHead {
 /// Between rank 0 and another, either of which may have other things to do.
 Status RankMember::pass(Op op, int32_t peer, void *bytes, int64_t count) {
   Collective passed{op, Axis::world, static_cast<uint32_t>(firstSite + tracesSite)};
-  (op == Op::send ? passed.source : passed.result) = bytes;
+  passed.source = op == Op::send ? bytes : nullptr;
+  passed.result = op == Op::send ? nullptr : bytes;
   passed.bytes = count;
   passed.peer = peer;
   passed.isPatient = true;
