@@ -122,6 +122,7 @@ Status RankMember::takeRings(int32_t rank, int64_t ofWorkers, const Bundle &bund
 
 /// Of all ranks, at rank 0's wish. `file` is rank 0's; it counts what all have lost into `lost`.
 Status RankMember::giveTraces(const Bundle *bundle, TraceFile *file, int64_t *lost) {
+  exchange->setWhenOver({}); // rings stay as they are while they travel
   TraceHead own;
   if (trace)
     own = {trace->workers(), trace->lost()};

@@ -49,13 +49,14 @@ void TraceFile::beginRank(int32_t rank, int64_t ranks, int32_t ofWorkers) {
 static std::string nameOfSite(int64_t site, const Manifest &manifest) {
   const std::vector<CollectiveFacts> &sites = manifest.ranks.collectives;
   const auto count = static_cast<int64_t>(sites.size());
-  const char *others[] = {"records", "results", "loaded", "counters", "traces"};
+  const char *others[] = {"records", "results", "loaded", "counters"};
   if (site < 0 || site >= count + static_cast<int64_t>(std::size(others)))
     return "?";
   if (site >= count)
     return others[site - count];
   const CollectiveFacts &facts = sites[static_cast<size_t>(site)];
-  const char *op = facts.op == K2RT_SEND ? "send" : facts.op == K2RT_RECEIVE ? "receive" : "all_to_all_rows";
+  // Both ends of stages are of the site where rows are received.
+  const char *op = facts.op == K2RT_ALL_TO_ALL_ROWS ? "all_to_all_rows" : "send, receive";
   return std::string(op) + " " + facts.group + " @" + std::to_string(site);
 }
 
