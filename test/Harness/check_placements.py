@@ -29,8 +29,8 @@ def slots(experts, ranks, held, chance):
 def placement(bundle, chance, phases=("both",)):
     """Another one for the program of `bundle`."""
     manifest = bundle.manifest
-    facts, ranks = manifest["placement"], manifest["topology"]["ranks"]
-    layers = json.load(open(os.path.join(bundle.folder, "placement.json")))["layers"]
+    own = json.load(open(os.path.join(bundle.folder, "placement.json")))
+    facts, ranks, layers = manifest["placement"], own["ranks"], own["layers"]  # ranks of a stage
     held = facts["slots"] // ranks
     return {"format": 1, "model": manifest["model"]["name"], "experts": facts["experts"], "ranks": ranks,
             "layers": {layer: {phase: slots(facts["experts"], ranks, held, chance) for phase in phases}
