@@ -24,7 +24,7 @@ WAYS = {
     "checkpoint": ("mixtral", "qwen3_moe", "deepseek_v2_lite", "deepseek_v3", "deepseek_v3_fp8", "kimi_k2", "olmoe",
                    "odd_mixtral", "odd_kimi_k2", "odd_minimax_m2", "odd_qwen3_alternating", "deepseek_v3_alternating",
                    "llama", "odd_smollm3", "odd_qwen2"),
-    "shape": ("1x1", "2x1", "2x2", "3x3", "4x1", "4x2", "6x3", "6x2", "8x4", "8x2", "9x3"),
+    "shape": ("2x1", "2x2", "3x3", "4x1", "4x2", "6x3", "6x2", "8x4", "8x2", "9x3"),
     "pp": (1, 2, 3),
     "replicas": (1, 2, 3),
     "redundant": ("none", "filled", "copies"),
@@ -40,17 +40,17 @@ WAYS = {
 
 @functools.cache
 def model(folder, checkpoint):
-    """Layers and routed experts."""
+    """Layers, routed experts, and whether a cache in bf16 would have odd rows, which no program has."""
     with open(os.path.join(folder, checkpoint, "config.json")) as file:
         config = json.load(file)
     experts = (config.get(key) for key in ("n_routed_experts", "num_experts", "num_local_experts"))
-    return config["num_hidden_layers"], next((one for one in experts if one), 0)
+    return config["num_hidden_layers"], next((one for one in experts if one), 0), config.get("kv_lora_rank", 0) % 2
 
 
 def layout(folder, one):
     """The --layout of a program; None where there is none like that."""
     ranks, nodes = map(int, one["shape"].split("x"))
-    layers, experts = model(folder, one["checkpoint"])
+    layers, experts, _ = model(folder, one["checkpoint"])
     parts = one["pp"] * one["replicas"]
     if ranks % parts or one["pp"] > layers:
         return None
@@ -102,12 +102,11 @@ class Ranks(Bundle):
 def run(folder, one, work):
     """Compares a program with that of one rank."""
     source, (ranks, nodes) = os.path.join(folder, one["checkpoint"]), map(int, one["shape"].split("x"))
-    ways = ("--compute", one["compute"], *(("--without", one["without"]) if one["without"] else ()))
+    ways = ("--compute", one["compute"], *(("--without", one["without"]) if one["without"] else ()),
+            *(("--cache", "f32") if model(folder, one["checkpoint"])[2] else ()))
     alone = compiled(source, *LIMITS, *ways)
     several = compiled(source, "--topology", topology(ranks, nodes), *LIMITS, *ways, "--layout", layout(folder, one))
-    ranked = Ranks(several.folder, one["transport"] if ranks > 1 else "local")
-    if ranks == 1:
-        ranked.options = []
+    ranked = Ranks(several.folder, one["transport"])
     options = ["--threads", one["threads"], *(("--chunk", one["chunk"]) if one["chunk"] else ())]
     if one["placement"] != "own":
         path = os.path.join(work, "placement.json")
