@@ -5,6 +5,7 @@
 #include "fake/OpenExchange.h"
 #include "transport/local/LocalTransport.h"
 #include <functional>
+#include <future>
 #include <gtest/gtest.h>
 #include <thread>
 
@@ -19,7 +20,8 @@ struct Script {
   std::string failing; ///< the call that fails, as `calls` names it
   int32_t sample = 0;  ///< of every row
   k2rt_ir_step_fn entry = nullptr;
-  std::vector<int32_t> ids; ///< of the last uploaded step
+  std::vector<int32_t> ids;              ///< of the last uploaded step
+  std::function<void()> onUpload, onRun; ///< may be none
 };
 
 /// Keeps memory and computes nothing. Results are its own arrays, not those of the step.
@@ -43,12 +45,16 @@ public:
   void upload(const k2rt_ir_step &step) override {
     const auto *ids = static_cast<const int32_t *>(step.token_ids);
     script.ids.assign(ids, ids + step.token_rows);
+    if (script.onUpload)
+      script.onUpload();
     EXPECT_TRUE(call("upload"));
     samples.assign(static_cast<size_t>(step.output_rows), script.sample);
     logits.assign(static_cast<size_t>(step.output_rows) * 97, static_cast<float>(script.sample));
   }
   Status run(k2rt_ir_step_fn entry) override {
     script.entry = entry;
+    if (script.onRun)
+      script.onRun();
     return call("run");
   }
   StepResults results() const override {
@@ -254,6 +260,25 @@ TEST(EngineOfRanks, EachStageHasAMicrobatchUnderWay) {
   EXPECT_EQ(both.tokens, (std::vector<std::vector<int32_t>>{{50, 50}, {50, 50}})) << "samples are of the last stage";
 }
 
+// The last stage computes its first step until the first stage has the next one.
+TEST(EngineOfRanks, AStageBeginsAStepWhileTheNextOneComputes) {
+  const FakeStages fake;
+  TwoRanks both(fake);
+  std::promise<void> second;
+  int uploads = 0, runs = 0;
+  both.scripts[0].onUpload = [&] {
+    if (++uploads == 2)
+      second.set_value();
+  };
+  both.scripts[1].onRun = [&] {
+    if (++runs > 1)
+      return;
+    EXPECT_EQ(second.get_future().wait_for(std::chrono::seconds(20)), std::future_status::ready);
+  };
+  EXPECT_EQ(both.drain(), "");
+  EXPECT_EQ(both.tokens, (std::vector<std::vector<int32_t>>{{50, 50}, {50, 50}}));
+}
+
 TEST(EngineOfRanks, WhatIsAbandonedIsWaitedFor) {
   const FakeStages fake;
   TwoRanks both(fake);
@@ -290,10 +315,11 @@ std::string saidOf(const EngineOptions &options, const std::function<Status(Engi
     const auto maker = [&, rank]() -> Expected<std::unique_ptr<Transport>> { return std::move(transports[rank]); };
     return std::move(*test::openExchange(maker, gridOf(first.manifest.ranks)));
   };
-  std::thread other([&, exchange = exchangeOf(1)] {
+  const std::unique_ptr<Exchange> exchange = exchangeOf(1); // up to the end: a rank that leaves is a failure
+  std::thread other([&] {
     EXPECT_TRUE(tellAll(*exchange, loadedSite, {1}));
     std::vector<int64_t> record(100), none(2), offsets(2), received{100, 0};
-    Collective scatter{Op::allToAllRows, Axis::world, recordSite};
+    Collective scatter{Op::scatterRows, Axis::world, recordSite};
     scatter.result = record.data();
     scatter.bytes = recordUnit;
     scatter.rows = {none.data(), offsets.data(), received.data(), offsets.data(), /*isCapacity=*/true};

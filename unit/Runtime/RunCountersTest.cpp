@@ -122,7 +122,10 @@ TEST(RunCounters, HaveWhatRanksSent) {
     double waited = 0;
     for (const json &seconds : site["waited_for"])
       waited += seconds.get<double>();
-    EXPECT_NEAR(waited, site["waited_s"].get<double>(), 1e-9) << site;
+    if (site["op"] == "scatter_rows") // rank 0 waits for nobody's message there
+      EXPECT_LE(waited, site["waited_s"].get<double>() + 1e-9) << site;
+    else
+      EXPECT_NEAR(waited, site["waited_s"].get<double>(), 1e-9) << site;
   }
   ASSERT_EQ(counters["ranks"].size(), 4u);
   EXPECT_EQ(counters["ranks"][0]["tokens"], 10);

@@ -90,14 +90,15 @@ void Engine::prepare(int32_t microbatch, int32_t rank, const k2rt_ir_step &asked
     return theRank->upload(step);
   }
   if (rank == 0) {
-    records.records.clear();
-    records.ends.clear();
+    underWay[microbatch].records.records.clear();
+    underWay[microbatch].records.ends.clear();
     promptRows = generatedRows = maxRows = 0;
   }
   RankStep &of = underWay[microbatch].ranks[rank];
   of.prepared = step;
   of.flags = flagsOf(step, wantsLogits);
   countRows(step);
+  AllRecords &records = underWay[microbatch].records;
   writeStepRecord(manifest(), of.arrays, step, steps, wantsLogits, records.records);
   records.ends.push_back(static_cast<int64_t>(records.records.size()));
 }
@@ -126,17 +127,14 @@ Status Engine::submit(int32_t microbatch) {
   const bool goesInHalves = halves.rows > 0 && maxRows >= halves.from;
   ++steps;
   halved += goesInHalves;
-  int64_t begin = 0;
-  for (const int64_t end : records.ends) {
-    setShared(records.records.data() + begin, table, goesInHalves);
-    begin = end;
-  }
   if (!member)
     return theRank->run();
   Microbatch &of = underWay[microbatch];
+  for (size_t rank = 0; rank < of.records.ends.size(); ++rank)
+    setShared(of.records.records.data() + of.records.begin(rank), table, goesInHalves);
   of.table = table;
   planResults(of);
-  return member->submit(records, of.gathered);
+  return member->submit(of.records, of.gathered);
 }
 
 Status Engine::collect(int32_t microbatch) {

@@ -91,6 +91,7 @@ private:
   };
   struct Microbatch {
     std::vector<RankStep> ranks; ///< with sequences
+    AllRecords records;
     AllResults gathered;
     size_t table = 0; ///< of the placement, by which its step goes
   };
@@ -120,7 +121,6 @@ private:
   std::vector<std::vector<PagePool>> freePages; ///< the same, by rank with sequences
   std::vector<PlacementPeriod> periods;         ///< of the placement, those that hold
   std::vector<RefusedPlacement> refused;
-  AllRecords records;
   int64_t steps = 0, halved = 0;             ///< that were run; of these, in halves
   int64_t promptRows = 0, generatedRows = 0; ///< of the step that is prepared, of all ranks
   int64_t maxRows = 0;                       ///< of it, of one rank

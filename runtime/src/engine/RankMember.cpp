@@ -39,16 +39,18 @@ Status Bytes::reserve(int64_t bytes) {
   return {};
 }
 
+void RankMember::Rows::clear(size_t ranks) {
+  for (std::vector<int64_t> *each : {&sent, &sentOffsets, &received, &receivedOffsets})
+    each->assign(ranks, 0);
+}
+
+RaggedRows RankMember::Rows::of(bool isCapacity) {
+  return {sent.data(), sentOffsets.data(), received.data(), receivedOffsets.data(), isCapacity};
+}
+
 RankMember::RankMember(const Bundle &bundle, std::unique_ptr<Exchange> exchange)
     : manifest(bundle.manifest), firstSite(bundle.program.description().n_collectives),
-      given(static_cast<size_t>(microbatchesOf(bundle.manifest.ranks))), exchange(std::move(exchange)) {
-  const auto ranks = static_cast<size_t>(this->exchange->group(Axis::world).size);
-  for (std::vector<int64_t> *rows : {&sent, &sentOffsets, &received, &receivedOffsets})
-    rows->resize(ranks);
-  for (Given &of : given)
-    for (std::vector<int64_t> *rows : {&of.sent, &of.sentOffsets, &of.received, &of.receivedOffsets})
-      rows->resize(ranks);
-}
+      given(static_cast<size_t>(microbatchesOf(bundle.manifest.ranks))), exchange(std::move(exchange)) {}
 
 Expected<std::unique_ptr<RankMember>> RankMember::create(const Bundle &bundle, std::unique_ptr<Device> device,
                                                          Trace *trace, std::unique_ptr<Exchange> exchange) {
@@ -104,7 +106,7 @@ Status RankMember::await(const Bundle &bundle) {
   uint64_t own = 0;
   for (size_t table = 0; table < bundle.placement.count(); ++table)
     own |= uint64_t(bundle.weights.hasAll(table)) << table;
-  tables.resize(sent.size());
+  tables.resize(static_cast<size_t>(ranks()));
   Collective loaded{Op::allGather, Axis::world, static_cast<uint32_t>(firstSite + loadedSite)};
   loaded.source = &own;
   loaded.result = tables.data();
@@ -118,29 +120,45 @@ std::optional<int32_t> RankMember::lacking(size_t table) const {
   return found == tables.end() ? std::nullopt : std::optional(static_cast<int32_t>(found - tables.begin()));
 }
 
-Expected<StepRecordKind> RankMember::takeRecord(const AllRecords *records) {
-  std::fill(sent.begin(), sent.end(), 0);
-  std::fill(received.begin(), received.end(), 0);
-  std::fill(receivedOffsets.begin(), receivedOffsets.end(), 0);
-  received[0] = record.bytes() / recordUnit;
-  for (size_t rank = 0; records && rank < sent.size(); ++rank) {
+/// Of rank 0, whose own is where it is. Each rank takes it when it has ended its step before, so nobody waits for that
+/// here: a stage would wait for those behind it.
+Expected<RequestId> RankMember::startRecords(const AllRecords &all, Rows &of) {
+  of.clear(static_cast<size_t>(ranks()));
+  for (size_t rank = 1; rank < of.sent.size(); ++rank) {
     const auto own = static_cast<size_t>(manifest.ranks.dataRankOf(static_cast<int64_t>(rank)));
-    sentOffsets[rank] = own == 0 ? 0 : records->ends[own - 1] / recordUnit;
-    sent[rank] = records->ends[own] / recordUnit - sentOffsets[rank];
+    of.sentOffsets[rank] = all.begin(own) / recordUnit;
+    of.sent[rank] = (all.ends[own] - all.begin(own)) / recordUnit;
   }
-  Collective scatter{Op::allToAllRows, Axis::world, static_cast<uint32_t>(firstSite + recordSite)};
-  scatter.source = records ? records->records.data() : nullptr;
+  Collective scatter{Op::scatterRows, Axis::world, static_cast<uint32_t>(firstSite + recordSite)};
+  scatter.source = all.records.data();
+  scatter.bytes = recordUnit;
+  scatter.rows = of.of(/*isCapacity=*/false);
+  scatter.deadlines = static_cast<int32_t>(manifest.ranks.stageCount());
+  control(scatter);
+  return exchange->start(scatter);
+}
+
+Status RankMember::readRecord(const std::byte *bytes, int64_t count) {
+  Expected<ReceivedStep> read = readStepRecord(manifest, bytes, count, steps, theRank->tables(), theRank->arrays());
+  if (!read)
+    return told(read.takeError());
+  current = *read;
+  return {};
+}
+
+/// Of the others.
+Expected<StepRecordKind> RankMember::takeRecord() {
+  rows.clear(static_cast<size_t>(ranks()));
+  rows.received[0] = record.bytes() / recordUnit;
+  Collective scatter{Op::scatterRows, Axis::world, static_cast<uint32_t>(firstSite + recordSite)};
   scatter.result = record.data();
   scatter.bytes = recordUnit;
-  scatter.rows = {sent.data(), sentOffsets.data(), received.data(), receivedOffsets.data(), /*isCapacity=*/true};
-  scatter.isPatient = !records;
+  scatter.rows = rows.of(/*isCapacity=*/true);
+  scatter.isPatient = true;
   if (Status done = run(scatter); !done)
     return done.takeError();
-  Expected<ReceivedStep> read =
-      readStepRecord(manifest, record.data(), received[0] * recordUnit, steps, theRank->tables(), theRank->arrays());
-  if (!read)
-    return told(read.takeError()).takeError();
-  current = *read;
+  if (Status read = readRecord(record.data(), rows.received[0] * recordUnit); !read)
+    return read.takeError();
   return static_cast<StepRecordKind>(current.header.kind);
 }
 
@@ -184,31 +202,36 @@ Status RankMember::compute() {
 
 Status RankMember::giveResults(AllResults *all) {
   Given &of = givenBy(steps);
-  of.sent[0] = layoutOfOwn().bytes / recordUnit;
-  for (size_t rank = 0; all && rank < of.sent.size(); ++rank) {
-    of.receivedOffsets[rank] = all->begins[rank] / recordUnit;
-    of.received[rank] = all->begins[rank + 1] / recordUnit - of.receivedOffsets[rank];
+  of.results.clear(static_cast<size_t>(ranks()));
+  of.results.sent[0] = layoutOfOwn().bytes / recordUnit;
+  for (size_t rank = 0; all && rank < of.results.sent.size(); ++rank) {
+    of.results.receivedOffsets[rank] = all->begins[rank] / recordUnit;
+    of.results.received[rank] = all->begins[rank + 1] / recordUnit - of.results.receivedOffsets[rank];
   }
   if (all)
     if (Status taken = told(all->results.reserve(all->begins.back())); !taken)
       return taken;
-  Collective gather{Op::allToAllRows, Axis::world, static_cast<uint32_t>(firstSite + resultSite)};
+  Collective gather{Op::gatherRows, Axis::world, static_cast<uint32_t>(firstSite + resultSite)};
   gather.deadlines = static_cast<int32_t>(manifest.ranks.stageCount());
   gather.source = of.own.data();
   gather.result = all ? all->results.data() : nullptr;
   gather.bytes = recordUnit;
-  gather.rows = {of.sent.data(), of.sentOffsets.data(), of.received.data(), of.receivedOffsets.data(),
-                 /*isCapacity=*/false};
+  gather.rows = of.results.of(/*isCapacity=*/false);
   control(gather);
   Expected<RequestId> started = exchange->start(gather);
   if (!started)
     return started.takeError();
-  of.request = *started;
+  of.resultsRequest = *started;
   ++steps;
   return {};
 }
 
-Status RankMember::collect() { return exchange->wait(givenBy(collected++).request); }
+/// Who has given results has taken the record.
+Status RankMember::collect() {
+  const Given &of = givenBy(collected++);
+  Status done = exchange->wait(of.resultsRequest);
+  return done && exchange->rank() == 0 ? exchange->wait(of.recordsRequest) : std::move(done);
+}
 
 Status RankMember::collectAll() {
   Status done;
@@ -219,7 +242,7 @@ Status RankMember::collectAll() {
 
 /// Words of counters of each rank: as many as it has sites and layers. Refuses more than a rank can have.
 Expected<std::vector<int64_t>> RankMember::gatherSizes(int64_t ownWords) {
-  std::vector<int64_t> words(sent.size());
+  std::vector<int64_t> words(static_cast<size_t>(ranks()));
   Collective gather{Op::allGather, Axis::world, static_cast<uint32_t>(firstSite + countersSite)};
   gather.source = &ownWords;
   gather.result = words.data();
@@ -242,26 +265,24 @@ Status RankMember::giveCounters(std::vector<Counters> *all) {
   Expected<std::vector<int64_t>> words = gatherSizes(static_cast<int64_t>(counted.size()));
   if (!words)
     return words.takeError();
-  std::fill(sent.begin(), sent.end(), 0);
-  std::fill(sentOffsets.begin(), sentOffsets.end(), 0);
-  std::fill(received.begin(), received.end(), 0);
-  sent[0] = static_cast<int64_t>(counted.size());
+  rows.clear(words->size());
+  rows.sent[0] = static_cast<int64_t>(counted.size());
   int64_t total = 0;
-  for (size_t rank = 0; all && rank < received.size(); total += received[rank++]) {
-    receivedOffsets[rank] = total;
-    received[rank] = (*words)[rank];
+  for (size_t rank = 0; all && rank < words->size(); total += rows.received[rank++]) {
+    rows.receivedOffsets[rank] = total;
+    rows.received[rank] = (*words)[rank];
   }
   std::vector<int64_t> gathered(static_cast<size_t>(total));
-  Collective gather{Op::allToAllRows, Axis::world, static_cast<uint32_t>(firstSite + countersSite)};
+  Collective gather{Op::gatherRows, Axis::world, static_cast<uint32_t>(firstSite + countersSite)};
   gather.source = counted.data();
   gather.result = gathered.data();
   gather.bytes = sizeof(int64_t);
-  gather.rows = {sent.data(), sentOffsets.data(), received.data(), receivedOffsets.data(), /*isCapacity=*/false};
+  gather.rows = rows.of(/*isCapacity=*/false);
   if (Status done = run(gather); !done)
     return done;
-  for (size_t rank = 0; all && rank < received.size(); ++rank) {
-    const auto begin = gathered.begin() + receivedOffsets[rank];
-    Expected<Counters> read = Counters::read({begin, begin + received[rank]}, ranks());
+  for (size_t rank = 0; all && rank < words->size(); ++rank) {
+    const auto begin = gathered.begin() + rows.receivedOffsets[rank];
+    Expected<Counters> read = Counters::read({begin, begin + rows.received[rank]}, ranks());
     if (!read)
       return told(read.takeError());
     all->push_back(std::move(*read));
@@ -270,26 +291,31 @@ Status RankMember::giveCounters(std::vector<Counters> *all) {
 }
 
 Status RankMember::submit(const AllRecords &records, AllResults &results) {
-  Expected<StepRecordKind> taken = takeRecord(&records);
-  if (!taken)
-    return taken.takeError();
+  Given &of = givenBy(steps);
+  Expected<RequestId> started = startRecords(records, of.records);
+  if (!started)
+    return started.takeError();
+  of.recordsRequest = *started;
+  if (Status read = readRecord(records.records.data(), records.ends[0]); !read)
+    return read;
   if (Status computed = compute(); !computed)
     return computed;
   return giveResults(&results);
 }
 
-Expected<StepRecordKind> RankMember::tellAll(StepRecordKind kind) {
+Status RankMember::tellAll(StepRecordKind kind) {
   AllRecords records;
   for (int64_t rank = 0; rank < manifest.ranks.dataRanks(); ++rank) {
     writeOtherRecord(kind, steps, records.records);
     records.ends.push_back(static_cast<int64_t>(records.records.size()));
   }
-  return takeRecord(&records);
+  Expected<RequestId> started = startRecords(records, rows);
+  return started ? exchange->wait(*started) : Status(started.takeError());
 }
 
 Expected<std::vector<Counters>> RankMember::counters() {
   std::vector<Counters> all;
-  if (Expected<StepRecordKind> taken = tellAll(countersRecord); !taken)
+  if (Status taken = tellAll(countersRecord); !taken)
     return taken.takeError();
   if (Status given = giveCounters(&all); !given)
     return given.takeError();
@@ -297,13 +323,13 @@ Expected<std::vector<Counters>> RankMember::counters() {
 }
 
 Status RankMember::end() {
-  Expected<StepRecordKind> taken = tellAll(endRecord);
-  return taken ? exchange->close() : taken.takeError();
+  Status told = tellAll(endRecord);
+  return told ? exchange->close() : std::move(told);
 }
 
 Status RankMember::serve() {
   for (;;) {
-    Expected<StepRecordKind> kind = takeRecord(nullptr);
+    Expected<StepRecordKind> kind = takeRecord();
     if (!kind)
       return kind.takeError();
     Status done;

@@ -45,6 +45,8 @@ Grid gridOf(const RankFacts &ranks);
 struct AllRecords {
   std::vector<std::byte> records;
   std::vector<int64_t> ends; ///< of the record of each rank with sequences, in `records`
+
+  int64_t begin(size_t dataRank) const { return dataRank == 0 ? 0 : ends[dataRank - 1]; }
 };
 struct AllResults {
   Bytes results;
@@ -64,11 +66,12 @@ public:
                                                       Trace *trace, std::unique_ptr<Exchange> exchange);
 
   Rank &rank() { return *theRank; }
-  int32_t ranks() const { return static_cast<int32_t>(sent.size()); }
+  int32_t ranks() const { return exchange->ranks(); }
   /// The first rank that lacks weights of an expert in its slots by this table of the placement.
   std::optional<int32_t> lacking(size_t table) const;
   /// Of rank 0: begins a step of all ranks, which has passed its own stage on return. `results` has the begins of what
-  /// each gives; they are there when the step was collected. At most microbatchesOf() steps are under way.
+  /// each gives; they are there when the step was collected, and both are the rank's up to then. At most
+  /// microbatchesOf() steps are under way.
   Status submit(const AllRecords &records, AllResults &results);
   /// Of rank 0: waits for the results of the oldest step under way.
   Status collect();
@@ -86,8 +89,9 @@ public:
 private:
   RankMember(const Bundle &bundle, std::unique_ptr<Exchange> exchange);
   Status await(const Bundle &bundle);
-  Expected<StepRecordKind> takeRecord(const AllRecords *records);
-  Expected<StepRecordKind> tellAll(StepRecordKind kind);
+  Expected<StepRecordKind> takeRecord();
+  Status readRecord(const std::byte *bytes, int64_t count);
+  Status tellAll(StepRecordKind kind);
   ResultLayout layoutOfOwn() const;
   Status compute();
   Status giveResults(AllResults *all);
@@ -105,12 +109,20 @@ private:
   Status run(Collective &collective);
   Status told(Status done);
 
-  /// What the rank gives of a step, while it travels.
+  /// Rows of a collective, by rank.
+  struct Rows {
+    std::vector<int64_t> sent, sentOffsets, received, receivedOffsets;
+
+    void clear(size_t ranks);
+    RaggedRows of(bool isCapacity);
+  };
+  /// What the rank gives of a step, while it travels; rank 0 gives the records, too.
   struct Given {
     Bytes own;
-    std::vector<int64_t> sent, sentOffsets, received, receivedOffsets; ///< rows, by rank
-    RequestId request = -1;
+    Rows records, results;
+    RequestId recordsRequest = -1, resultsRequest = -1;
   };
+  Expected<RequestId> startRecords(const AllRecords &all, Rows &rows);
   Given &givenBy(int64_t step) { return given[static_cast<size_t>(step) % given.size()]; }
 
   /// Behind those of the program.
@@ -121,9 +133,9 @@ private:
   const int32_t firstSite;          ///< of the sites that are no program's
   int64_t steps = 0, collected = 0; ///< that were begun; of these, the ones whose results have arrived
   std::vector<uint64_t> tables; ///< of each rank, a bit for each table of the placement for which it has all weights
-  std::vector<int64_t> sent, sentOffsets, received, receivedOffsets; ///< rows of the running collective, by rank
-  Bytes record;                                                      ///< of the running step
-  std::vector<Given> given;                                          ///< of steps under way, by number
+  Rows rows;                    ///< of the running collective
+  Bytes record;                 ///< of the running step
+  std::vector<Given> given;     ///< of steps under way, by number
   ReceivedStep current = {};
   std::unique_ptr<Rank> theRank;
   std::unique_ptr<Exchange> exchange; ///< last: it may hold buffers of the above

@@ -126,7 +126,7 @@ Status RankMember::giveTraces(const Bundle *bundle, TraceFile *file, int64_t *lo
   TraceHead own;
   if (trace)
     own = {trace->workers(), trace->lost()};
-  std::vector<TraceHead> heads(sent.size());
+  std::vector<TraceHead> heads(static_cast<size_t>(ranks()));
   Collective gather{Op::allGather, Axis::world, static_cast<uint32_t>(firstSite + tracesSite)};
   gather.source = &own;
   gather.result = heads.data();
@@ -156,7 +156,7 @@ Status RankMember::giveTraces(const Bundle *bundle, TraceFile *file, int64_t *lo
 
 Expected<int64_t> RankMember::traces(const Bundle &bundle, TraceFile &file) {
   int64_t lost = 0;
-  if (Expected<StepRecordKind> taken = tellAll(tracesRecord); !taken)
+  if (Status taken = tellAll(tracesRecord); !taken)
     return taken.takeError();
   if (Status given = giveTraces(&bundle, &file, &lost); !given)
     return given.takeError();

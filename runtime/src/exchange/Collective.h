@@ -20,13 +20,18 @@ enum class Op : uint8_t {
   allToAll,         ///< n * bytes: part j goes to member j -> n * bytes, by member
   counts,           ///< the same for one int64 a member: rows of a later allToAllRows
   allToAllRows,     ///< rows of `bytes` each, as many as `rows` says
+  scatterRows,      ///< those of `peer` alone: the others send nothing, and wait for nobody else
+  gatherRows,       ///< those for `peer` alone, likewise
 };
-inline constexpr int32_t opCount = 10;
+inline constexpr int32_t opCount = 12;
+/// Whether its rows are those of RaggedRows.
+inline bool isRagged(Op op) { return op >= Op::allToAllRows; }
 
 /// As messages and counters name it.
 const char *nameOf(Op op);
 
-/// The rows of an allToAllRows, by member. Offsets are in rows, from `source` and from `result`.
+/// The rows of an allToAllRows, or of what only one member sends or receives, by member. Offsets are in rows, from
+/// `source` and from `result`.
 struct RaggedRows {
   const int64_t *sent = nullptr;
   const int64_t *sentOffsets = nullptr;

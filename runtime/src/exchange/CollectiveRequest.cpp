@@ -48,9 +48,9 @@ void CollectiveRequest::post(Transport &transport) {
     SentBytes &sent = sums.sent[sending.rank / nodeRanks != transport.rank() / nodeRanks];
     sent.payload += sending.bytes;
     sent.headers += sizeof(Header);
-    sent.messages += what.op == Op::allToAllRows ? sending.bytes / what.bytes
-                     : what.rowBytes > 0         ? sending.bytes / what.rowBytes
-                                                 : sending.bytes > 0;
+    sent.messages += isRagged(what.op)   ? sending.bytes / what.bytes
+                     : what.rowBytes > 0 ? sending.bytes / what.rowBytes
+                                         : sending.bytes > 0;
   }
   unfinished = current.sends.size() + current.receives.size();
   isPosted = true;

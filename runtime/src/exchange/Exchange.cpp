@@ -106,8 +106,8 @@ Expected<RequestId> Exchange::start(const Collective &collective) {
     return posts.failure();
   const Group among = group(collective.axis);
   const RaggedRows &rows = collective.rows;
-  if (collective.op == Op::allToAllRows && (rows.isCapacity ? rows.sent[among.self] > rows.received[among.self]
-                                                            : rows.sent[among.self] != rows.received[among.self]))
+  if (isRagged(collective.op) && (rows.isCapacity ? rows.sent[among.self] > rows.received[among.self]
+                                                  : rows.sent[among.self] != rows.received[among.self]))
     return Error{K2RT_PEER_FAILED, placeOf(collective),
                  "this rank keeps " + std::to_string(rows.sent[among.self]) + " rows of its own and expects " +
                      std::to_string(rows.received[among.self]),

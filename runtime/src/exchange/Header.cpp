@@ -7,8 +7,8 @@ namespace k2c::runtime {
 
 const char *nameOf(Op op) {
   static constexpr const char *names[opCount] = {
-      "all_reduce_max", "all_reduce_sum", "reduce_scatter_sum", "all_gather", "broadcast",
-      "send",           "receive",        "all_to_all",         "counts",     "all_to_all_rows"};
+      "all_reduce_max", "all_reduce_sum", "reduce_scatter_sum", "all_gather",   "broadcast",  "send", "receive",
+      "all_to_all",     "counts",         "all_to_all_rows",    "scatter_rows", "gather_rows"};
   return names[static_cast<int32_t>(op)];
 }
 

@@ -4,7 +4,8 @@
 // the n rows up in tree order, and in the second round sends the sum to all (which a reduce-scatter leaves out). So
 // each rank sends and receives 2 (n - 1) / n of the vector, the least that any order of messages allows, while the
 // order of additions is that of the tree. A short vector is one piece that everyone has: one round, where a round's
-// latency is all that counts. Everything else is one round of direct messages; a broadcast sends n - 1 of them.
+// latency is all that counts. Everything else is one round of direct messages; those that have a root are between it
+// and each other member alone.
 #include "exchange/Schedule.h"
 #include "exchange/Header.h"
 #include "exchange/TreeSum.h"
@@ -48,10 +49,14 @@ public:
   Parts(const Collective &collective, const Group &group, int32_t number) : c(collective), g(group), number(number) {}
 
   bool sendsTo(int32_t member) const {
-    return c.op == Op::send ? member == c.peer : c.op == Op::broadcast ? g.self == c.peer : c.op != Op::receive;
+    if (c.op == Op::send || c.op == Op::gatherRows)
+      return member == c.peer;
+    return c.op == Op::broadcast || c.op == Op::scatterRows ? g.self == c.peer : c.op != Op::receive;
   }
   bool receivesFrom(int32_t member) const {
-    return c.op == Op::receive || c.op == Op::broadcast ? member == c.peer : c.op != Op::send;
+    if (c.op == Op::receive || c.op == Op::broadcast || c.op == Op::scatterRows)
+      return member == c.peer;
+    return c.op == Op::gatherRows ? g.self == c.peer : c.op != Op::send;
   }
   Sending sendingTo(int32_t member) const {
     const int32_t rank = g.rank(member);
@@ -61,7 +66,7 @@ public:
     }
     if (c.op == Op::allToAll || c.op == Op::counts)
       return {rank, at(c.source, member * c.bytes), c.bytes};
-    if (c.op == Op::allToAllRows)
+    if (isRagged(c.op))
       return {rank, at(c.source, c.rows.sentOffsets[member] * c.bytes), c.rows.sent[member] * c.bytes};
     return {rank, at(c.source, 0), c.bytes};
   }
@@ -75,7 +80,7 @@ public:
       const Piece piece = pieceOf(c.op, c.bytes, g.size, member);
       return {rank, at(c.result, piece.offset), piece.bytes};
     }
-    if (c.op == Op::allToAllRows)
+    if (isRagged(c.op))
       return {rank, at(c.result, c.rows.receivedOffsets[member] * c.bytes), c.rows.received[member] * c.bytes,
               c.rows.isCapacity ? &c.rows.received[member] : nullptr, c.bytes};
     const bool isByMember = c.op == Op::allGather || c.op == Op::allToAll || c.op == Op::counts;

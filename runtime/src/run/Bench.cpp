@@ -101,18 +101,21 @@ Status benchDecode(Engine &engine, const BenchSizes &sizes, int64_t repeat, Rate
       return more.takeError();
   newTokens = 0;
   const int64_t begin = Trace::nowNs();
-  int64_t last = begin;
+  int64_t last = begin, counted = 0;
   while (newTokens < sizes.batch * sizes.decode) {
     Expected<bool> more = scheduler.step();
     if (!more)
       return more.takeError();
     if (!*more)
       break; // those that began early have no room left
+    if (newTokens - counted < sizes.batch)
+      continue; // of ranks in stages, some microbatches have not come round
+    counted = newTokens;
     const int64_t now = Trace::nowNs();
     steps.add(1, now - last);
     last = now;
   }
-  rates.add(newTokens, last - begin);
+  rates.add(newTokens, Trace::nowNs() - begin);
   return scheduler.abandon();
 }
 

@@ -199,9 +199,12 @@ std::string reduceScatterSum(Rank &rank) { return sum(rank, Op::reduceScatterSum
 /// How the rows of an all-to-all are spread.
 enum class Spread { random, nothing, oneTakesAll, oneSendsAll };
 
+/// The member that takes or sends all.
+int32_t chosenOf(uint32_t site, const Group &g) { return static_cast<int32_t>(mixed(site, 1, 2) % g.size); }
+
 /// Rows from one rank to another.
 int64_t rowsOf(Spread spread, uint32_t site, int32_t from, int32_t to, const Group &g) {
-  const int32_t chosen = g.rank(static_cast<int32_t>(mixed(site, 1, 2) % g.size));
+  const int32_t chosen = g.rank(chosenOf(site, g));
   const int64_t count = static_cast<int64_t>(mixed(from, to, site) % 23);
   const bool isNone = spread == Spread::nothing || (spread == Spread::oneTakesAll && to != chosen) ||
                       (spread == Spread::oneSendsAll && from != chosen);
@@ -214,16 +217,18 @@ struct Ragged {
   std::vector<int64_t> sent, sentOffsets, received, receivedOffsets, expectedRows;
   Bytes source, result, expected;
 
-  Ragged(Rank &rank, Axis axis, int64_t rowBytes, Spread spread, bool isCapacity) {
+  Ragged(Rank &rank, Axis axis, int64_t rowBytes, Spread spread, bool isCapacity, Op op = Op::allToAllRows) {
     constexpr int64_t quota = 23;
-    c = {Op::allToAllRows, axis, ++rank.site};
+    c = {op, axis, ++rank.site};
     c.bytes = rowBytes;
     const Group g = rank.exchange.group(axis);
+    c.peer = chosenOf(c.site, g);
     for (int32_t i = 0; i < g.size; ++i) {
       const int32_t self = rank.exchange.rank(), peer = g.rank(i);
       sent.push_back(rowsOf(spread, c.site, self, peer, g));
       expectedRows.push_back(rowsOf(spread, c.site, peer, self, g));
-      received.push_back(isCapacity ? quota : expectedRows.back());
+      const bool isSilent = (op == Op::scatterRows && i != c.peer) || (op == Op::gatherRows && g.self != c.peer);
+      received.push_back(isCapacity && (!isSilent || i == g.self) ? quota : expectedRows.back());
       sentOffsets.push_back(static_cast<int64_t>(source.size()) / rowBytes);
       receivedOffsets.push_back(static_cast<int64_t>(expected.size()) / rowBytes);
       const Bytes out = bytesOf(self, peer, c.site, sent.back() * rowBytes);
@@ -247,6 +252,20 @@ std::string raggedRows(Rank &rank) {
       for (int64_t rowBytes : {1, 12, 2050})
         for (bool isCapacity : {false, true}) {
           Ragged ragged(rank, axis, rowBytes, spread, isCapacity);
+          found += run(rank, ragged.c);
+          found += ragged.whatIsWrong();
+        }
+  return found;
+}
+
+/// Those that one member alone sends, and those for it alone.
+std::string rootedRows(Rank &rank) {
+  std::string found;
+  for (Axis axis : axes)
+    for (auto [op, spread] : {std::pair{Op::scatterRows, Spread::oneSendsAll}, {Op::gatherRows, Spread::oneTakesAll}})
+      for (int64_t rowBytes : {1, 12, 2050})
+        for (bool isCapacity : {false, true}) {
+          Ragged ragged(rank, axis, rowBytes, spread, isCapacity, op);
           found += run(rank, ragged.c);
           found += ragged.whatIsWrong();
         }
@@ -307,6 +326,7 @@ const std::vector<Case> &conformanceCases() {
                                           {"AllReduceSum", allReduceSum},
                                           {"ReduceScatterSum", reduceScatterSum},
                                           {"RaggedRows", raggedRows},
+                                          {"RootedRows", rootedRows},
                                           {"SeveralInFlight", severalInFlight},
                                           {"RandomRoutings", randomRoutings},
                                           {"LargeMessage", largeMessage}};
