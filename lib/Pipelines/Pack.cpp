@@ -16,7 +16,6 @@
 #include "k2c/Model/Source.h"
 #include "k2c/Model/SpecJson.h"
 #include "k2c/Planner/CompileLayout.h"
-#include "k2c/Planner/Evaluate.h"
 #include "k2c/Weights/BundleFiles.h"
 #include "k2c/Weights/CheckpointTensors.h"
 #include "k2c/Weights/Packer.h"
@@ -213,8 +212,9 @@ Expected<PackedRanks> packedRanks(const std::string &bundle, const std::string &
                  "is no list of ranks of the program, which has 0 to " + std::to_string(count - 1),
                  "name some of them: --ranks 0-3,6"};
   const json &said = manifest["layout"];
-  Expected<ParallelLayout> layout = parseLayout(said.is_string() ? said.get<std::string>() : "", PlanPhase::Serve);
-  if (!layout || layout->devices() != count || layout->pp > spec.layerCount())
+  const std::optional<ParallelLayout> layout =
+      readCompiledLayout(said.is_string() ? said.get<std::string>() : "", count, spec.layerCount());
+  if (!layout)
     return damaged(bundle, "the layout of its manifest is none of " + std::to_string(count) + " ranks");
   const int64_t ofStage = layout->ep;
   const std::vector<int64_t> bounds = stageBounds(spec, *layout);

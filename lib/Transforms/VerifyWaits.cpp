@@ -72,7 +72,7 @@ private:
   bool isInEntry(Operation *op);
   LogicalResult verifyStages(Site &site);
   LogicalResult verifyPair(rt::CollectiveOp facts);
-  LogicalResult forward(rt::CollectiveStartOp op, rt::CollectiveOp facts, HalfState &half);
+  LogicalResult forward(rt::CollectiveStartOp op, rt::CollectiveOp facts, PathState &state);
   LogicalResult followEntry(func::FuncOp entry);
   LogicalResult follow(Block &block, PathState &state);
   LogicalResult followCall(func::CallOp call, PathState &state);
@@ -175,7 +175,8 @@ LogicalResult Waits::verifyStages(Site &site) {
 
 /// Each end of a stage has one other end, and as many stages as the plan come to it.
 LogicalResult Waits::verifyPair(rt::CollectiveOp facts) {
-  if (ArrayRef<int64_t> bounds = stagesOf(module); !bounds.empty() && facts.getMembers() + 1 != bounds.size())
+  if (ArrayRef<int64_t> bounds = stagesOf(module);
+      !bounds.empty() && static_cast<size_t>(facts.getMembers()) + 1 != bounds.size())
     return refuse(facts) << "@" << facts.getSymName() << " has " << facts.getMembers() << " members, and the plan "
                          << bounds.size() - 1 << " stages; have a member for each stage";
   const bool sends = facts.getOp() == rt::Collective::Send;
@@ -197,7 +198,12 @@ LogicalResult Waits::verifyPair(rt::CollectiveOp facts) {
 }
 
 /// Stages receive once, and then send once, in each half of a step: what is sent was made of what came.
-LogicalResult Waits::forward(rt::CollectiveStartOp op, rt::CollectiveOp facts, HalfState &half) {
+LogicalResult Waits::forward(rt::CollectiveStartOp op, rt::CollectiveOp facts, PathState &state) {
+  HalfState &half = state.half();
+  if (!state.isSecond && state.halves[1].forwarded.count(op.getSite()) > 0)
+    return refuse(op) << "@" << op.getSite()
+                      << " was started for the second half before, and stages match rows by their order; forward the "
+                         "first half first";
   if (!half.forwarded.insert(op.getSite()).second)
     return refuse(op) << "@" << op.getSite() << " was started before in this half of the step; forward rows once";
   for (auto &[name, other] : sites)
@@ -212,7 +218,7 @@ LogicalResult Waits::start(rt::CollectiveStartOp op, PathState &state) {
   if (failed(verifyBeside(op, state)))
     return failure();
   if (rt::CollectiveOp facts = sites[op.getSite()].facts;
-      facts.getAxis() == rt::Axis::Pp && failed(forward(op, facts, state.half())))
+      facts.getAxis() == rt::Axis::Pp && failed(forward(op, facts, state)))
     return failure();
   state.half().inFlight.insert(op.getSite());
   state.half().counted.erase(op.getSite());

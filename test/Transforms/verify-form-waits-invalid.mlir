@@ -190,6 +190,35 @@ rt.program @program entries {serve = @step} arena 8192 second 4096 scratch 512
 
 // -----
 
+// Rows of two messages are told apart by their order.
+rt.collective @site0 site 0 op receive axis pp members 2 row_bytes 256
+rt.collective @site1 site 1 op send axis pp members 2 row_bytes 256 to 0
+func.func private @receive0() {
+  %x = rt.arena 0
+  rt.collective_start @site0 rows %x
+  rt.collective_wait @site0
+  return
+}
+func.func private @send1() {
+  %x = rt.arena 0
+  // expected-error @below {{runtime form: @site1 was started for the second half before, and stages match rows by their order; forward the first half first}}
+  rt.collective_start @site1 rows %x
+  rt.collective_wait @site1
+  return
+}
+func.func @step() {
+  func.call @receive0() : () -> ()
+  rt.second_half {
+    func.call @receive0() : () -> ()
+    func.call @send1() : () -> ()
+  }
+  func.call @send1() : () -> ()
+  return
+}
+rt.program @program entries {serve = @step} arena 8192 second 4096 scratch 512
+
+// -----
+
 // expected-error @below {{runtime form: 2 sites send to @site0; have one send for each receive}}
 rt.collective @site0 site 0 op receive axis pp members 2 row_bytes 256
 rt.collective @site1 site 1 op send axis pp members 2 row_bytes 256 to 0

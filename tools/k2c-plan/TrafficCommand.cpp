@@ -66,7 +66,7 @@ Expected<ExpertPlacement> placementOf(const ClusterFlags &flags, const ExpertDiv
 void print(const RouteTraffic &traffic, const ExpertDivision &division, const std::string &layout, bool isJson) {
   nlohmann::ordered_json tiers = nlohmann::ordered_json::array();
   for (size_t tier = 0; tier < traffic.tiers.size(); ++tier)
-    if (division.hasTier(tier))
+    if (division.hasTier[tier])
       tiers.push_back({{"tier", division.tiers[tier]},
                        {"payload_bytes", traffic.tiers[tier].payloadBytes.value()},
                        {"messages", traffic.tiers[tier].messages.value()}});

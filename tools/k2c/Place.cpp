@@ -58,9 +58,10 @@ ExpertDivision readManifest(const JsonFields &root) {
   division.nodes = topology.integer("nodes", 1, division.model.ranks);
   if (division.model.ranks % division.nodes != 0)
     topology.fail("nodes", "must divide the " + std::to_string(division.model.ranks) + " ranks");
-  Expected<ParallelLayout> layout = parseLayout(root.string("layout"), PlanPhase::Serve);
-  if (!layout || layout->devices() != division.model.ranks)
-    root.fail("layout", "is none of " + std::to_string(division.model.ranks) + " ranks");
+  const std::optional<ParallelLayout> layout =
+      readCompiledLayout(root.string("layout"), division.model.ranks, model.integer("layers", 1, 65536));
+  if (!layout)
+    root.fail("layout", "is none of a program of " + std::to_string(division.model.ranks) + " ranks");
   if (layout->ep == 1)
     topology.fail("ranks", division.model.ranks > 1 ? "are one a stage: each has all experts of its layers"
                                                     : "is 1: the program of one rank has all experts there");
@@ -110,20 +111,23 @@ Expected<Placed> ofLayout(const PlaceFlags &flags, const RouteStatistics &statis
   Expected<ParallelLayout> layout = parseLayout(flags.layout, PlanPhase::Serve);
   if (!layout)
     return layout.takeError();
-  const int64_t parts = std::max<int64_t>(layout->pp, 1) * std::max<int64_t>(layout->replicas, 1);
-  if (topology->ranks() % parts != 0)
+  if (layout->ep >= 1 && layout->dp > layout->ep && layout->dp % layout->ep == 0) { // those are of other replicas
+    layout->replicas *= layout->dp / layout->ep;
+    layout->dp = layout->ep;
+  }
+  const std::optional<ParallelLayout> ofProgram =
+      readCompiledLayout(format(*layout, PlanPhase::Serve), topology->ranks(), /*layers=*/maxCompiledRanks);
+  if (!ofProgram)
     return Error{"--layout",
-                 "pp is " + std::to_string(layout->pp) +
-                     (layout->replicas > 1 ? " in each of " + std::to_string(layout->replicas) + " replicas" : "") +
-                     ", and the topology has " + std::to_string(topology->ranks()) + " ranks: stages have as many each",
-                 "use the layout of the program"};
-  const int64_t ranks = topology->ranks() / parts, redundant = flags.redundant.value_or(layout->redundantExperts);
-  if (layout->ep != ranks || statistics.ranks != ranks * layout->replicas)
-    return Error{"--layout",
-                 "ep is " + std::to_string(layout->ep) + ", the statistics are of " + std::to_string(statistics.ranks) +
-                     " ranks, the topology has " + std::to_string(ranks * layout->replicas) +
-                     (ranks * layout->replicas == 1 ? " rank" : " ranks"),
-                 "use ep=" + std::to_string(ranks) + ",dp=" + std::to_string(ranks)};
+                 "'" + shortened(flags.layout) + "' is none of a program of the " + std::to_string(topology->ranks()) +
+                     " ranks of topology '" + shortened(topology->name) + "'",
+                 "use the layout that `info` says of the program"};
+  const int64_t ranks = layout->ep, redundant = flags.redundant.value_or(layout->redundantExperts);
+  if (statistics.ranks != ranks * layout->replicas)
+    return Error{flags.statistics + ": ranks",
+                 "is " + std::to_string(statistics.ranks) + ", " + std::to_string(ranks * layout->replicas) +
+                     " ranks of this layout have sequences",
+                 "use the layout of the program that wrote them"};
   const int64_t most = (ranks - 1) * statistics.experts;
   const int64_t filled = statistics.experts + std::clamp<int64_t>(redundant, 0, most);
   if (redundant < 0 || redundant > most || (redundant > 0 && filled % ranks != 0))

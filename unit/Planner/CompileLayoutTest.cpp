@@ -151,6 +151,16 @@ TEST(CompileLayout, StagesHaveTheLayersThatAreNamed) {
             "--layout: layers has a stage of 0 layers, and a stage that serves has one at least" + remedy);
 }
 
+TEST(CompileLayout, LayoutsOfManifestsAreNotTrusted) {
+  EXPECT_TRUE(readCompiledLayout("ep=2,dp=2,pp=2,replicas=2,redundant=3,layers=1+2", 8, 3));
+  EXPECT_TRUE(readCompiledLayout("dp=1", 1, 3));
+  for (const char *text :
+       {"ep=0,dp=2,pp=2,replicas=2", "ep=2,dp=2,pp=-2,replicas=-2", "ep=2,dp=2,pp=2", "ep=2,dp=4,pp=2", "dp=8,tp=1",
+        "ep=2,dp=2,pp=4", "ep=4611686018427387904,dp=4,pp=4", "ep=2,dp=2,pp=2,replicas=2,layers=3",
+        "ep=2,dp=2,pp=2,replicas=2,layers=1+1", "ep=2,dp=2,pp=2,replicas=2,layers=3+0", "ep=8,prefill.ep=8", "x"})
+    EXPECT_FALSE(readCompiledLayout(text, 8, 3)) << text;
+}
+
 TEST(CompileLayout, RanksOfAStageDivideExperts) {
   ModelSpec spec = modelOf(13);
   spec.moe.reset();

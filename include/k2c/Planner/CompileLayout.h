@@ -31,6 +31,10 @@ std::optional<int64_t> nextStages(const ModelSpec &spec, const Topology &topolog
 /// serving layout, and of checkCompiles; each names the nearest layout that compiles.
 Expected<ParallelLayout> parseCompileLayout(const std::string &text, const ModelSpec &spec, const Topology &topology);
 
+/// The layout that the manifest of a program of `ranks` ranks and `layers` layers says, a file that anyone may have
+/// written. Nothing where it is none of a program: what compiles divides nothing else, and ranks exactly.
+std::optional<ParallelLayout> readCompiledLayout(const std::string &text, int64_t ranks, int64_t layers);
+
 /// Whether this build compiles `spec` for all ranks of `topology` under `layout`; the error has both numbers and the
 /// nearest layout that compiles.
 Status checkCompiles(const ModelSpec &spec, const Topology &topology, const ParallelLayout &layout);

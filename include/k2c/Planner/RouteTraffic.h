@@ -31,11 +31,8 @@ struct ExpertDivision {
   /// Ranks with sequences of their own, by which sources are numbered: those of a stage, in all replicas.
   int64_t sources() const { return model.ranks * static_cast<int64_t>(hops.size()); }
   int64_t slots() const { return model.ranks * model.slotsOfRank.value_or(0); }
-  /// Whether some pair of ranks that exchange rows is of a tier.
-  bool hasTier(size_t tier) const {
-    return (tier == 0 ? model.ranks > nodes : nodes > 1) ||
-           std::any_of(hops.begin(), hops.end(), [&](const auto &ofReplica) { return ofReplica[tier] > 0; });
-  }
+  /// Whether some pair of ranks is of a tier, of all ranks of the topology.
+  std::array<bool, 2> hasTier{};
 };
 
 /// Of the program that compiles for `layout`, which is one that compiles, in type `compute`.

@@ -213,6 +213,23 @@ Status k2c::checkCompiles(const ModelSpec &spec, const Topology &topology, const
   return checkRedundant(spec, layout, remedy);
 }
 
+std::optional<ParallelLayout> k2c::readCompiledLayout(const std::string &text, int64_t ranks, int64_t layers) {
+  Expected<ParallelLayout> layout = parseLayout(text, PlanPhase::Serve);
+  if (!layout || layout->prefill || layout->tp != 1 || layout->etp != 1 || layout->cp != 1)
+    return std::nullopt;
+  for (const int64_t size : {layout->ep, layout->dp, layout->pp, layout->replicas})
+    if (size < 1 || size > ranks)
+      return std::nullopt;
+  if (layout->ep != layout->dp || layout->pp > layers || layout->devices() != ranks)
+    return std::nullopt;
+  int64_t sum = 0;
+  for (const int64_t each : layout->layers)
+    sum += each < 1 || each > layers ? layers + 1 : each;
+  if (!layout->layers.empty() && (int64_t(layout->layers.size()) != layout->pp || sum != layers))
+    return std::nullopt;
+  return *layout;
+}
+
 Expected<ParallelLayout> k2c::parseCompileLayout(const std::string &text, const ModelSpec &spec,
                                                  const Topology &topology) {
   if (text.empty()) {

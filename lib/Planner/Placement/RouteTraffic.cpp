@@ -24,6 +24,7 @@ ExpertDivision k2c::expertDivision(const ModelSpec &spec, const Topology &topolo
   division.rowBytes = spec.hidden * byteWidth(compute);
   division.messageBytes = k2rt_message_bytes(division.rowBytes, spec.moe ? spec.moe->topK : 0);
   division.tiers = tierNames(topology);
+  division.hasTier = {topology.ranks() > topology.nodes(), topology.nodes() > 1};
   return division;
 }
 
