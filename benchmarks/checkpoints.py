@@ -1,9 +1,12 @@
 """Mid-size checkpoints for measuring: published layouts, random bf16 weights, a byte-level tokenizer of 32,000 ids.
 
 The sizes are small enough for any machine and large enough that no cache holds the weights: 0.9 GB each.
-usage: checkpoints.py dsv3|qwen3moe|olmoe FOLDER [--small]      (--small: a few thousand times smaller, for tests)
+usage: checkpoints.py dsv3|qwen3moe|olmoe FOLDER [--small] [--skewed SHARE]
+--small: a few thousand times smaller, for tests
+--skewed: routers that choose the same experts together, the more the closer SHARE is to 1, and some more often
 """
 import argparse
+import functools
 import json
 import os
 import random
@@ -32,6 +35,7 @@ SMALL = {"hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4, "v
          "moe_intermediate_size": 32, "head_dim": 16, "n_routed_experts": 8, "num_experts": 8, "q_lora_rank": 24,
          "kv_lora_rank": 32, "qk_nope_head_dim": 16, "qk_rope_head_dim": 8, "v_head_dim": 16}
 BF16_ONE = b"\x80\x3f"
+LONGER = 0.3  # by so much, rows of a skewed router
 
 
 def config_of(kind, small):
@@ -114,7 +118,23 @@ def elements(name, shape, rng):
     return bytes(numbers)
 
 
-def write_weights(path, shapes, progress):
+def skewed_router(top, share, _, shape, rng):
+    """Experts in sets of as many as a token chooses, the members of a set far apart: in the order of ids, each is among
+    others. `share` of the variance of a row is that of its set, so a token that chooses one chooses others of the set;
+    rows of the last set are longer by LONGER than those of the first, and are chosen more often."""
+    experts, hidden = shape
+    sets = experts // top
+    common = [[rng.gauss(0, share ** 0.5) for _ in range(hidden)] for _ in range(sets)]
+    numbers = bytearray()
+    for expert in range(experts):
+        length = (1 + LONGER * (expert % sets) / max(1, sets - 1)) / 42  # as long as rows that are not skewed
+        for value in common[expert % sets]:
+            number = length * (value + rng.gauss(0, (1 - share) ** 0.5))
+            numbers += struct.pack("<f", number)[2:]
+    return bytes(numbers)
+
+
+def write_weights(path, shapes, progress, router=elements):
     rng, header, offset = random.Random(1), {}, 0
     for name, shape in shapes.items():
         end = offset + 2 * count_of(shape)
@@ -125,7 +145,7 @@ def write_weights(path, shapes, progress):
     with open(path, "wb") as file:
         file.write(struct.pack("<Q", len(text)) + text)
         for done, (name, shape) in enumerate(shapes.items()):
-            file.write(elements(name, shape, rng))
+            file.write((router if name.endswith("mlp.gate.weight") else elements)(name, shape, rng))
             progress(done + 1, len(shapes))
 
 
@@ -151,11 +171,12 @@ def tokenizer(vocab_size):
                       "merges": [f"{a} {b}" for a, b in pairs]}}
 
 
-def write(kind, folder, small=False, progress=lambda done, total: None):
+def write(kind, folder, small=False, skewed=None, progress=lambda done, total: None):
     """The checkpoint `kind` in `folder`. Its config.json comes last: a folder that has one is whole."""
     config = config_of(kind, small)
     os.makedirs(folder, exist_ok=True)
-    write_weights(os.path.join(folder, "model.safetensors"), tensors(config), progress)
+    router = functools.partial(skewed_router, config["num_experts_per_tok"], skewed) if skewed else elements
+    write_weights(os.path.join(folder, "model.safetensors"), tensors(config), progress, router)
     for name, document in [
             ("tokenizer.json", tokenizer(config["vocab_size"])),
             ("tokenizer_config.json", {"tokenizer_class": "PreTrainedTokenizerFast", "bos_token": "<s>",
@@ -170,5 +191,6 @@ if __name__ == "__main__":
     parser.add_argument("kind", choices=sorted(CONFIGS))
     parser.add_argument("folder")
     parser.add_argument("--small", action="store_true")
+    parser.add_argument("--skewed", type=float, metavar="SHARE")
     args = parser.parse_args()
-    write(args.kind, args.folder, args.small)
+    write(args.kind, args.folder, args.small, args.skewed)

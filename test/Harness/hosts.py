@@ -31,12 +31,13 @@ def _do(*words):
 
 
 class Hosts:
-    """`count` hosts; each link carries `mbit` a second in either direction, or what it can."""
+    """`count` hosts; each link carries `mbit` a second in either direction, or what it can; behind a pause `burst_kib`
+    at once."""
 
-    def __init__(self, count, slots=1, mbit=None):
+    def __init__(self, count, slots=1, mbit=None, burst_kib=256):
         self.names = [f"k2c{os.getpid()}n{i}" for i in range(count)]
         self.switch = f"k2c{os.getpid()}sw"
-        self.slots, self.mbit = slots, mbit
+        self.slots, self.mbit, self.burst_kib = slots, mbit, burst_kib
 
     def __enter__(self):
         self.folder = tempfile.mkdtemp(prefix="k2c-hosts-")
@@ -73,7 +74,7 @@ class Hosts:
             _do("ip", "-n", name, "addr", "add", f"10.77.0.{i + 1}/24", "dev", "eth0")
             _do("ip", "-n", name, "link", "set", "eth0", "up")
             if self.mbit:
-                shape = ["root", "tbf", "rate", f"{self.mbit}mbit", "burst", "256kb", "latency", "50ms"]
+                shape = ["root", "tbf", "rate", f"{self.mbit}mbit", "burst", f"{self.burst_kib}kb", "latency", "50ms"]
                 _do("ip", "netns", "exec", name, "tc", "qdisc", "add", "dev", "eth0", *shape)
                 _do("ip", "netns", "exec", self.switch, "tc", "qdisc", "add", "dev", f"port{i}", *shape)
 
