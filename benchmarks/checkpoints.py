@@ -1,8 +1,10 @@
 """Mid-size checkpoints for measuring: published layouts, random bf16 weights, a byte-level tokenizer of 32,000 ids.
 
 The sizes are small enough for any machine and large enough that no cache holds the weights: 0.9 GB each.
-usage: checkpoints.py dsv3|qwen3moe|olmoe FOLDER [--small] [--skewed SHARE]
+usage: checkpoints.py dsv3|qwen3moe|olmoe|llama FOLDER [--small | --wide] [--skewed SHARE]
 --small: a few thousand times smaller, for tests
+--wide: small, but with heads and MLPs so wide that tensor-parallel ranks divide them: contractions over them have two
+    leaves and four
 --skewed: routers that choose the same experts together, the more the closer SHARE is to 1, and some more often
 """
 import argparse
@@ -29,19 +31,28 @@ CONFIGS = {
     "olmoe": {"model_type": "olmoe", "architectures": ["OlmoeForCausalLM"], "rms_norm_eps": 1e-5,
               "intermediate_size": 512, "num_key_value_heads": 16, "num_experts": 32, "norm_topk_prob": False,
               "clip_qkv": None},
+    "llama": {"model_type": "llama", "architectures": ["LlamaForCausalLM"], "rms_norm_eps": 1e-5,
+              "intermediate_size": 2816, "num_key_value_heads": 8, "mlp_bias": False, "rope_scaling": None},
 }
 SMALL = {"hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4, "vocab_size": 320,
          "num_experts_per_tok": 2, "max_position_embeddings": 256, "num_key_value_heads": 4, "intermediate_size": 96,
          "moe_intermediate_size": 32, "head_dim": 16, "n_routed_experts": 8, "num_experts": 8, "q_lora_rank": 24,
          "kv_lora_rank": 32, "qk_nope_head_dim": 16, "qk_rope_head_dim": 8, "v_head_dim": 16}
+WIDE = {**SMALL, "hidden_size": 128, "num_hidden_layers": 3, "num_attention_heads": 32, "intermediate_size": 1024,
+        "moe_intermediate_size": 1024, "head_dim": 64, "qk_nope_head_dim": 64, "v_head_dim": 64}
 BF16_ONE = b"\x80\x3f"
 LONGER = 0.3  # by so much, rows of a skewed router
 
 
-def config_of(kind, small):
+def config_of(kind, size):
     config = {**COMMON, **CONFIGS[kind]}
-    if small:
-        config.update({key: value for key, value in SMALL.items() if key in config})
+    config.update({key: value for key, value in size.items() if key in config})
+    if kind == "llama":
+        del config["num_experts_per_tok"]
+    if "kv_lora_rank" in config:
+        config["num_key_value_heads"] = config["num_attention_heads"]
+    elif size is WIDE:
+        config["head_dim"] = WIDE["head_dim"]  # heads are wider together than a row
     return config
 
 
@@ -66,10 +77,12 @@ def latent_attention(c):
 def grouped_attention(c):
     hidden, heads, kv = c["hidden_size"], c["num_attention_heads"], c["num_key_value_heads"]
     size = c.get("head_dim", hidden // heads)
+    found = [("q_proj", heads * size, hidden), ("k_proj", kv * size, hidden), ("v_proj", kv * size, hidden),
+             ("o_proj", hidden, heads * size)]
+    if c["model_type"] == "llama":
+        return found
     whole = c["model_type"] == "olmoe"  # its norms span all heads
-    return [("q_proj", heads * size, hidden), ("k_proj", kv * size, hidden), ("v_proj", kv * size, hidden),
-            ("o_proj", hidden, heads * size), ("q_norm", heads * size if whole else size),
-            ("k_norm", kv * size if whole else size)]
+    return found + [("q_norm", heads * size if whole else size), ("k_norm", kv * size if whole else size)]
 
 
 def layer_tensors(c, layer):
@@ -77,7 +90,7 @@ def layer_tensors(c, layer):
     latent = "kv_lora_rank" in c
     found = matrices(prefix, [("input_layernorm", hidden), ("post_attention_layernorm", hidden)])
     found.update(matrices(prefix + "self_attn.", latent_attention(c) if latent else grouped_attention(c)))
-    if layer < c.get("first_k_dense_replace", 0):
+    if c["model_type"] == "llama" or layer < c.get("first_k_dense_replace", 0):
         found.update(gated(prefix + "mlp.", hidden, c["intermediate_size"]))
         return found
     experts, inner = c.get("n_routed_experts") or c["num_experts"], c.get("moe_intermediate_size",
@@ -171,9 +184,9 @@ def tokenizer(vocab_size):
                       "merges": [f"{a} {b}" for a, b in pairs]}}
 
 
-def write(kind, folder, small=False, skewed=None, progress=lambda done, total: None):
+def write(kind, folder, size=None, skewed=None, progress=lambda done, total: None):
     """The checkpoint `kind` in `folder`. Its config.json comes last: a folder that has one is whole."""
-    config = config_of(kind, small)
+    config = config_of(kind, size or {})
     os.makedirs(folder, exist_ok=True)
     router = functools.partial(skewed_router, config["num_experts_per_tok"], skewed) if skewed else elements
     write_weights(os.path.join(folder, "model.safetensors"), tensors(config), progress, router)
@@ -190,7 +203,11 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(usage=__doc__)
     parser.add_argument("kind", choices=sorted(CONFIGS))
     parser.add_argument("folder")
-    parser.add_argument("--small", action="store_true")
+    sizes = parser.add_mutually_exclusive_group()
+    sizes.add_argument("--small", dest="size", action="store_const", const=SMALL)
+    sizes.add_argument("--wide", dest="size", action="store_const", const=WIDE)
     parser.add_argument("--skewed", type=float, metavar="SHARE")
     args = parser.parse_args()
-    write(args.kind, args.folder, args.small, args.skewed)
+    if args.skewed and args.kind == "llama":
+        parser.error("--skewed: llama has no routers")
+    write(args.kind, args.folder, args.size, args.skewed)

@@ -59,7 +59,7 @@ class Bench:
         folder = os.path.join(self.args.work, name)
         if not os.path.exists(os.path.join(folder, "config.json")):
             self.say(f"writing {name}")
-            checkpoints.write(kind, folder, self.args.small, skewed)
+            checkpoints.write(kind, folder, checkpoints.SMALL if self.args.small else None, skewed)
         return folder
 
     def bundle(self, checkpoint, nodes, per_node, *options, mbit=MBIT):

@@ -131,6 +131,39 @@ CountBounds AllToAllOp::getCountBounds(Value, k2c::nn::LimitsAttr) {
   return {quota, quota * getTo().getType().getMembers()};
 }
 
+/// [`id`] what comes has `to` rows of the columns and elements of `input`, which has `from` rows.
+static LogicalResult checkSlices(Operation *op, StringRef id, Value input, k2c::nn::RowKind from, Value result,
+                                 k2c::nn::RowKind to) {
+  using namespace k2c::nn;
+  if (failed(checkRows(op, id, "the input", input.getType(), from)) ||
+      failed(checkRows(op, id, "a result", result.getType(), to)) ||
+      failed(
+          checkElement(op, id, "a result", result.getType(), cast<RankedTensorType>(input.getType()).getElementType())))
+    return failure();
+  return checkShape(op, id, "result columns", columnsOf(result.getType()), columnsOf(input.getType()));
+}
+
+/// [C1], [C2] of gather_slices.
+LogicalResult GatherSlicesOp::verify() {
+  using k2c::nn::RowKind;
+  if (getSite() < 0)
+    return emitOpError("[C1] expects a site that is not negative, got ") << getSite();
+  return checkSlices(*this, "C2", getInput(), RowKind::Token, getResult(), RowKind::Gathered);
+}
+
+/// [C1] to [C3] of scatter_slices.
+LogicalResult ScatterSlicesOp::verify() {
+  using k2c::nn::RowKind;
+  if (getSite() < 0)
+    return emitOpError("[C1] expects a site that is not negative, got ") << getSite();
+  for (Value part : getParts())
+    if (failed(checkSlices(*this, "C2", getInput(), RowKind::Gathered, part, RowKind::Token)))
+      return failure();
+  if (getParts().size() < 2)
+    return emitOpError("[C3] expects two results or more, got ") << getParts().size();
+  return success();
+}
+
 /// [C1], [C2] of receive.
 LogicalResult ReceiveOp::verify() {
   using k2c::nn::RowKind, k2c::nn::checkRows, k2c::nn::columnsOf;
@@ -154,8 +187,15 @@ LogicalResult SendOp::verify() {
 
 std::optional<int64_t> k2c::dist::siteOf(Operation *op) {
   return llvm::TypeSwitch<Operation *, std::optional<int64_t>>(op)
-      .Case<AllToAllOp, ReceiveOp, SendOp>([](auto site) { return int64_t(site.getSite()); })
+      .Case<AllToAllOp, GatherSlicesOp, ScatterSlicesOp, ReceiveOp, SendOp>(
+          [](auto site) { return int64_t(site.getSite()); })
       .Default(std::nullopt);
+}
+
+int64_t k2c::dist::countSites(ModuleOp module) {
+  int64_t sites = 0;
+  module.walk([&](Operation *op) { sites += siteOf(op).has_value(); });
+  return sites;
 }
 
 LogicalResult k2c::dist::checkSites(ModuleOp module, StringRef who) {

@@ -39,6 +39,9 @@ namespace k2c::dist {
 /// The number of a collective; none of other ops.
 std::optional<int64_t> siteOf(mlir::Operation *op);
 
+/// How many sites the module has.
+int64_t countSites(mlir::ModuleOp module);
+
 /// Refuses sites that are not numbered from 0 without gaps, one op for each. Errors begin with `who` asks.
 llvm::LogicalResult checkSites(mlir::ModuleOp module, llvm::StringRef who);
 } // namespace k2c::dist

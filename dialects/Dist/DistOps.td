@@ -41,6 +41,52 @@ def Dist_AllToAllOp : Op<DistDialect, "all_to_all",
   }];
 }
 
+def Dist_GatherSlicesOp : Op<DistDialect, "gather_slices",
+                              [Nn_PlacedOp, OpAsmOpInterface]> {
+  let summary = "Bring the slices of a step together";
+  let description = [{
+    Ranks of a tensor-parallel group have the same step, and each carries a slice of its rows. The result has the rows
+    of all slices, on each of them. Nobody counts: all have the same step. `at` gives the arena offset of the result.
+
+    ```mlir
+    %all = dist.gather_slices %x site 2 : tensor<?x64xf32, #tok> -> tensor<?x64xf32, #nn.rows<gathered>>
+    ```
+    [C1] the site is not negative. [C2] the input has `token` rows, the result `gathered` ones of the same columns.
+  }];
+  let arguments = (ins Nn_Rows:$input, Nn_Int:$site, OptionalAttr<DenseI64ArrayAttr>:$offsets);
+  let results = (outs Nn_Rows:$result);
+  let assemblyFormat = "$input `site` $site (`at` $offsets^)? attr-dict `:` type($input) `->` type($result)";
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    void getAsmResultNames(::mlir::OpAsmSetValueNameFn set) { set(getResult(), "gathered"); }
+  }];
+}
+
+def Dist_ScatterSlicesOp : Op<DistDialect, "scatter_slices", [Nn_PlacedOp, OpAsmOpInterface]> {
+  let summary = "Send each slice of a step to the rank that carries it";
+  let description = [{
+    Each rank of a tensor-parallel group has something of all rows: a part of a sum. A result is what one of them has of
+    this rank's slice, in the order of the ranks. `at` gives the arena offset of each.
+
+    ```mlir
+    %p0, %p1 = dist.scatter_slices %p site 3 : tensor<?x64xf32, #nn.rows<gathered>>
+        -> tensor<?x64xf32, #tok>, tensor<?x64xf32, #tok>
+    ```
+    [C1] the site is not negative. [C2] the input has `gathered` rows, results have `token` ones of the same columns and
+    element type. [C3] there are two results or more.
+  }];
+  let arguments = (ins Nn_Rows:$input, Nn_Int:$site, OptionalAttr<DenseI64ArrayAttr>:$offsets);
+  let results = (outs Variadic<Nn_Rows>:$parts);
+  let assemblyFormat = "$input `site` $site (`at` $offsets^)? attr-dict `:` type($input) `->` type($parts)";
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    void getAsmResultNames(::mlir::OpAsmSetValueNameFn set) {
+      for (::mlir::Value part : getParts())
+        set(part, "part");
+    }
+  }];
+}
+
 def Dist_ReceiveOp : Op<DistDialect, "receive", [Nn_SharedPlaceOp, OpAsmOpInterface]> {
   let summary = "Take rows from the stage before";
   let description = [{

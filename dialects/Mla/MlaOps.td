@@ -16,8 +16,9 @@ def Mla_AppendOp : Mla_Op<"append", [], [MemoryEffects<[MemRead, MemWrite]>, Nn_
     ```mlir
     %kv = mla.append @cache[%l], %c, %kr, %b : tensor<?x64xf32, #tok>, tensor<?x16xf32, #tok> -> !kv
     ```
-    [C1] rows are `token` rows. [C2] latent and rope are [rows, width] as the view says. [C3] the pool has planes
-    `latent` and `rope` of these widths and of the view's element type. [C4] the view is of the pool's group.
+    [C1] rows are `token` rows, or `gathered` ones. [C2] latent and rope are [rows, width] as the view says. [C3] the
+    pool has planes `latent` and `rope` of these widths and of the view's element type. [C4] the view is of the pool's
+    group.
   }];
   let names = ["kv"];
   let arguments = (ins FlatSymbolRefAttr:$pool, Index:$layer, Nn_Rows:$latent, Nn_Rows:$rope, Nn_Batch:$batch);
@@ -43,7 +44,7 @@ def Mla_AttentionOp : Mla_Op<"attention", ["kvb"], [MemoryEffects<[MemRead]>]> {
         forms<prompt = table, generated = absorbed> order softmax<block = 64, split = by_position> : !q, !kv -> !qn
     ```
     [C2] the query is [rows, heads, nope + rope]. [C3] the result is [rows, heads, v]. [C4] the view's rope width is
-    `rope`. [C5] `kvb` is [heads, nope + v, latent]. [C6] rows are `token` rows.
+    `rope`. [C5] `kvb` is [heads, nope + v, latent]. [C6] rows are `token` rows, or `gathered` ones.
   }];
   let names = ["attention"];
   let arguments = (ins Nn_Rows:$query, Mla_View:$view, OptionalAttr<FlatSymbolRefAttr>:$kvb,
@@ -109,7 +110,7 @@ def Mla_AttentionAbsorbedOp : Mla_Op<"attention_absorbed", [], [MemoryEffects<[M
         : !ql, !qr, !kv -> !ql
     ```
     [C2] the query is [rows, heads, latent] and so is the result. [C3] the rotary part is [rows, heads, rope]. [C4] rows
-    are `token` rows.
+    are `token` rows, or `gathered` ones.
   }];
   let names = ["o_latent"];
   let arguments = (ins Nn_Rows:$query, Nn_Rows:$rotary, Mla_View:$view, Nn_Batch:$batch, F64Attr:$scale,
@@ -136,7 +137,7 @@ def Mla_AttentionExpandedOp : Mla_Op<"attention_expanded", ["uk", "uv"],
         order softmax<block = 64, split = by_position> : !q, !kv -> !qn
     ```
     [C2] query and result are [rows, heads, ..] with equal heads. [C3] `uk` is [heads, nope, latent] and query dims are
-    nope + rope. [C4] `uv` is [heads, v, latent] and result dims are v. [C5] rows are `token` rows.
+    nope + rope. [C4] `uv` is [heads, v, latent] and result dims are v. [C5] rows are `token` rows, or `gathered` ones.
   }];
   let names = ["expanded"];
   let arguments = (ins Nn_Rows:$query, Mla_View:$view, OptionalAttr<FlatSymbolRefAttr>:$uk,
@@ -164,7 +165,7 @@ def Mla_MergeFormsOp : Mla_Op<"merge_forms", [],
     ```mlir
     %o = mla.merge_forms %oa, %oe, %b : !qn
     ```
-    [C2] rows are `token` rows.
+    [C2] rows are `token` rows, or `gathered` ones.
   }];
   let names = ["attention"];
   let arguments = (ins Nn_Rows:$absorbed, Nn_Rows:$expanded, Nn_Batch:$batch);

@@ -68,7 +68,7 @@ void ViewType::print(AsmPrinter &printer) const {
 /// [C1], [C2] of append.
 LogicalResult k2c::mla::AppendOp::verify() {
   ViewType view = getView().getType();
-  if (failed(checkRows(*this, "C1", "the latent", getLatent().getType(), RowKind::Token)) ||
+  if (failed(checkStepRows(*this, "C1", "the latent", getLatent().getType())) ||
       failed(checkShape(*this, "C2", "latent columns", columnsOf(getLatent().getType()), view.getLatent())))
     return failure();
   return checkShape(*this, "C2", "rope columns", columnsOf(getRope().getType()), view.getRope());
@@ -92,7 +92,7 @@ LogicalResult k2c::mla::AppendOp::verifySymbolUses(SymbolTableCollection &tables
 
 /// [C2], [C3], [C4], [C6] of attention.
 LogicalResult k2c::mla::AttentionOp::verify() {
-  if (failed(checkRows(*this, "C6", "the query", getQuery().getType(), RowKind::Token)) ||
+  if (failed(checkStepRows(*this, "C6", "the query", getQuery().getType())) ||
       failed(checkRank(*this, "C2", "a query", getQuery().getType(), 3)) ||
       failed(
           checkEqual(*this, "C2", "query dims", widthOf(getQuery().getType()), "nope + rope", getNope() + getRope())) ||
@@ -134,7 +134,7 @@ LogicalResult ExpandOutputOp::verifyWeightTypes(ArrayRef<RankedTensorType> types
 /// [C2], [C3], [C4] of attention_absorbed.
 LogicalResult AttentionAbsorbedOp::verify() {
   ViewType view = getView().getType();
-  if (failed(checkRows(*this, "C4", "the query", getQuery().getType(), RowKind::Token)) ||
+  if (failed(checkStepRows(*this, "C4", "the query", getQuery().getType())) ||
       failed(checkRank(*this, "C2", "a query", getQuery().getType(), 3)))
     return failure();
   int64_t heads = columnsOf(getQuery().getType())[0];
@@ -146,7 +146,7 @@ LogicalResult AttentionAbsorbedOp::verify() {
 
 /// [C2], [C5] of attention_expanded.
 LogicalResult AttentionExpandedOp::verify() {
-  if (failed(checkRows(*this, "C5", "the query", getQuery().getType(), RowKind::Token)))
+  if (failed(checkStepRows(*this, "C5", "the query", getQuery().getType())))
     return failure();
   return verifyHeads(*this, getQuery().getType(), getResult().getType());
 }
@@ -162,9 +162,7 @@ LogicalResult AttentionExpandedOp::verifyWeightTypes(ArrayRef<RankedTensorType> 
 }
 
 /// [C2] of merge_forms.
-LogicalResult MergeFormsOp::verify() {
-  return checkRows(*this, "C2", "the result", getResult().getType(), RowKind::Token);
-}
+LogicalResult MergeFormsOp::verify() { return checkStepRows(*this, "C2", "the result", getResult().getType()); }
 
 /// Rows of one value need no merge.
 OpFoldResult MergeFormsOp::fold(FoldAdaptor) { return getAbsorbed() == getExpanded() ? getAbsorbed() : Value(); }

@@ -35,13 +35,18 @@ OpAsmAliasResult RowsAttr::getAlias(llvm::raw_ostream &os) const {
   return detail::alias(os, getKind() == RowKind::Token ? "tok" : stringifyRowKind(getKind()));
 }
 
-/// [C1] of limits.
+/// [C1], [C2] of limits.
 LogicalResult LimitsAttr::verify(EmitError emitError, int64_t token, int64_t seq, int64_t context,
-                                 std::optional<int64_t> output) {
-  for (auto [name, bound] :
-       {std::pair{"token", token}, {"seq", seq}, {"context", context}, {"output", output.value_or(seq)}})
+                                 std::optional<int64_t> output, std::optional<int64_t> gathered) {
+  for (auto [name, bound] : {std::pair{"token", token},
+                             {"seq", seq},
+                             {"context", context},
+                             {"output", output.value_or(seq)},
+                             {"gathered", gathered.value_or(token)}})
     if (bound <= 0)
       return emitError() << "'#nn.limits' [C1] expects a positive bound '" << name << "', got " << bound;
+  if (gathered && *gathered < token)
+    return emitError() << "'#nn.limits' [C2] expects at least " << token << " gathered rows, got " << *gathered;
   return success();
 }
 
@@ -69,6 +74,8 @@ int64_t k2c::nn::boundRows(RowsAttr rows, LimitsAttr limits) {
   case RowKind::Token:
   case RowKind::Entering:
     return limits.getToken();
+  case RowKind::Gathered:
+    return limits.getStepRows();
   case RowKind::Output:
     return limits.getOutputRows();
   case RowKind::Seq:

@@ -37,7 +37,8 @@ def Nn_RowsAttr : Nn_Attr<"Rows", "rows", [DeclareAttrInterfaceMethods<Verifiabl
     (token, choice) pairs sorted by expert, `per_token` of them for each token. On several ranks: `message`: rows as
     they travel at a collective site; `recv`: the rows that arrived there; `slot` of a site: `per_token` of them for
     each row that arrived; `subtree`: partial sums of experts that go back there; `entering`: rows of the step where
-    this rank's stage is the first, none elsewhere. `max` is the bound of the spaces that have no entry in `nn.limits`,
+    this rank's stage is the first, none elsewhere; `gathered`: the rows of all ranks of a tensor-parallel group, of
+    which each has a slice as its `token` rows. `max` is the bound of the spaces that have no entry in `nn.limits`,
     of slots of a site that of the rows that arrive.
 
     ```mlir
@@ -63,21 +64,28 @@ def Nn_LimitsAttr : Nn_Attr<"Limits", "limits"> {
   let summary = "bounds of the row spaces and the context";
   let description = [{
     `token` rows, `seq` sequences and `output` rows of logits of one step (where it is not given, one a sequence),
-    `context` positions of a sequence. Lies on the module as `nn.limits`; assign-memory multiplies these bounds.
+    `context` positions of a sequence. Where ranks of a tensor-parallel group have slices of a step, `token` rows are
+    those of a slice, `of` so many in the step. Lies on the module as `nn.limits`; assign-memory multiplies these
+    bounds.
 
     ```mlir
     #nn.limits<token = 2048, seq = 16, context = 8192, output = 64>
+    #nn.limits<token = 512 of 2048, seq = 16, context = 8192, output = 64>
     ```
-    [C1] every bound is positive.
+    [C1] every bound is positive. [C2] a slice has no more rows than the step.
   }];
   let parameters = (ins "int64_t":$token, "int64_t":$seq, "int64_t":$positions,
-                        OptionalParameter<"std::optional<int64_t>">:$output);
+                        OptionalParameter<"std::optional<int64_t>">:$output,
+                        OptionalParameter<"std::optional<int64_t>">:$gathered);
   let assemblyFormat = [{
-    `<` `token` `=` $token `,` `seq` `=` $seq `,` `context` `=` $positions (`,` `output` `=` $output^)? `>`
+    `<` `token` `=` $token (`of` $gathered^)? `,` `seq` `=` $seq `,` `context` `=` $positions
+    (`,` `output` `=` $output^)? `>`
   }];
   let extraClassDeclaration = [{
     /// The output rows of a step, at most.
     int64_t getOutputRows() const { return getOutput().value_or(getSeq()); }
+    /// The rows of a step that attention sees, at most.
+    int64_t getStepRows() const { return getGathered().value_or(getToken()); }
   }];
   let genVerifyDecl = 1;
 }

@@ -12,6 +12,30 @@ LogicalResult AddOp::appendSteps(Elementwise &list, ArrayRef<Term> terms, DType 
   return success();
 }
 
+/// Neighbours first, then their sums; only the last sum is of the result type.
+LogicalResult AddPartialsOp::appendSteps(Elementwise &list, ArrayRef<Term> terms, DType type) {
+  SmallVector<Term> sums(terms);
+  while (sums.size() > 1) {
+    const size_t pairs = sums.size() / 2;
+    for (size_t pair = 0; pair < pairs; ++pair)
+      sums[pair] = list.append(ElementOp::Add, pairs == 1 ? type : DType::F32, sums[2 * pair], sums[2 * pair + 1]);
+    sums.resize(pairs);
+  }
+  return success();
+}
+
+/// [C2], [C3] of add_partials.
+LogicalResult AddPartialsOp::verify() {
+  for (Value partial : getPartials())
+    if (failed(checkElement(*this, "C2", "an input", partial.getType(), Float32Type::get(getContext()))) ||
+        failed(
+            checkShape(*this, "C2", "input columns", columnsOf(partial.getType()), columnsOf(getResult().getType()))))
+      return failure();
+  if (const size_t count = getPartials().size(); count < 2 || !llvm::isPowerOf2_64(count))
+    return emitOpError("[C3] expects inputs that are a power of two, two or more, got ") << count;
+  return success();
+}
+
 LogicalResult ClipOp::appendSteps(Elementwise &list, ArrayRef<Term> terms, DType type) {
   double limit = getLimit().convertToDouble();
   Term below = list.append(ElementOp::Min, DType::F32, Term::constant(limit), terms[0]);

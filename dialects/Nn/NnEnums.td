@@ -11,7 +11,8 @@ class Nn_Enum<string name, string summary, list<EnumCase> cases> : I32Enum<name,
 def Nn_RowKind : Nn_Enum<"RowKind", "what a row of a token tensor is", [
     I32EnumCase<"Token", 0, "token">, I32EnumCase<"Output", 1, "output">, I32EnumCase<"Seq", 2, "seq">,
     I32EnumCase<"Slot", 3, "slot">, I32EnumCase<"Recv", 4, "recv">, I32EnumCase<"Subtree", 5, "subtree">,
-    I32EnumCase<"Message", 6, "message">, I32EnumCase<"Entering", 7, "entering">]>;
+    I32EnumCase<"Message", 6, "message">, I32EnumCase<"Entering", 7, "entering">,
+    I32EnumCase<"Gathered", 8, "gathered">]>;
 
 def Nn_ComputeType : Nn_Enum<"ComputeType", "element type of activations", [
     I32EnumCase<"F32", 0, "f32">, I32EnumCase<"BF16", 1, "bf16">]>;

@@ -101,6 +101,23 @@ def Nn_AddOp : Nn_Elementwise<"add", [Commutative, AllTypesMatch<["lhs", "rhs", 
   let hasVerifier = 0;
 }
 
+def Nn_AddPartialsOp : Nn_Elementwise<"add_partials"> {
+  let summary = "Add what ranks have of a contraction";
+  let description = [{
+    Each input is the f32 sum of some leaves of a contraction (N1), of one rank of a tensor-parallel group, in the order
+    of the ranks. They are added as a balanced binary tree in f32, and the sum is rounded once to the result type.
+
+    ```mlir
+    %y = nn.add_partials %p0, %p1 : tensor<?x64xf32, #tok>, tensor<?x64xf32, #tok> -> tensor<?x64xbf16, #tok>
+    ```
+    [C2] inputs are f32 and have the columns of the result. [C3] inputs are a power of two, and two or more.
+  }];
+  let names = ["sum"];
+  let arguments = (ins Variadic<Nn_Rows>:$partials);
+  let results = (outs Nn_Rows:$result);
+  let assemblyFormat = "$partials attr-dict `:` type($partials) `->` type($result)";
+}
+
 def Nn_ClipOp : Nn_Elementwise<"clip", [AllTypesMatch<["input", "result"]>]> {
   let summary = "Limit every element to [-limit, limit]";
   let description = [{
@@ -143,7 +160,7 @@ def Nn_RotaryOp : Nn_Op<"rotary", ["table"], [Pure, AllTypesMatch<["input", "res
     %q = nn.rotary %q1, @rope, %b first 0 count 16 interleaved : !h
     ```
     [C2] first >= 0 and first + count is at most the last dimension. [C3] the table has the shape [positions, 2, count /
-    2]. [C4] count is even and not negative. [C5] rows are `token` rows.
+    2]. [C4] count is even and not negative. [C5] rows are `token` rows, or `gathered` ones.
   }];
   let names = ["rotated"];
   let arguments = (ins Nn_Rows:$input, OptionalAttr<FlatSymbolRefAttr>:$table,

@@ -16,8 +16,9 @@ def Nn_AppendOp : Nn_Op<"append", [], [MemoryEffects<[MemRead, MemWrite]>, Nn_St
     %kv = nn.append @cache[%l], %k1, %k, %b : !kvh, !kvh -> !kv
     %kv1 = nn.append @recent[%l], %k1, %k, %b : !kvh, !kvh -> !kv1
     ```
-    [C1] rows are `token` rows. [C2] keys and values are [rows, heads, dims] as the view says. [C3] the pool has planes
-    `k` and `v` of these dimensions and of the view's element type. [C4] the view is of the pool's group.
+    [C1] rows are `token` rows, or `gathered` ones. [C2] keys and values are [rows, heads, dims] as the view says. [C3]
+    the pool has planes `k` and `v` of these dimensions and of the view's element type. [C4] the view is of the pool's
+    group.
   }];
   let names = ["kv"];
   let arguments = (ins FlatSymbolRefAttr:$pool, Index:$layer, Nn_Rows:$keys, Nn_Rows:$values, Nn_Batch:$batch);
@@ -44,7 +45,7 @@ def Nn_AttentionOp : Nn_Op<"attention", [], [MemoryEffects<[MemRead]>]> {
     %o1 = nn.attention %q, %kv, %b scale 2.5e-1 window 128 : !h, !kv -> !h
     ```
     [C2] query heads are a multiple of the view's heads. [C3] query dims equal key dims. [C4] the result is [rows, query
-    heads, value dims]. [C5] the window is positive. [C6] rows are `token` rows.
+    heads, value dims]. [C5] the window is positive. [C6] rows are `token` rows, or `gathered` ones.
   }];
   let arguments = (ins Nn_Rows:$query, Nn_KvView:$view, Nn_Batch:$batch, F64Attr:$scale, OptionalAttr<Nn_Int>:$window,
                        OptionalAttr<Nn_SoftmaxAttr>:$order);

@@ -6,13 +6,14 @@
 using namespace mlir;
 using namespace k2c::nn;
 
-/// The tensor of one layer with the experts that a rank holds.
+/// The tensor of one layer with the experts that a rank holds, and its part of each.
 static RankedTensorType heldType(WeightsOp family) {
   RankedTensorType type = family.getTensorType();
-  if (!family.getHeld())
-    return type;
   SmallVector<int64_t> shape(type.getShape());
-  shape.front() = *family.getHeld();
+  if (family.getHeld())
+    shape.front() = *family.getHeld();
+  if (family.getParts())
+    shape[*family.getAlong()] /= *family.getParts();
   return RankedTensorType::get(shape, type.getElementType());
 }
 
@@ -20,7 +21,7 @@ RankedTensorType k2c::nn::readTypeOf(WeightsOp family) {
   RankedTensorType type = heldType(family);
   BlocksAttr stored = family.getStorageAttr();
   SliceAttr view = family.getViewAttr();
-  int64_t leading = (family.getDomain("expert") ? 1 : 0) + (family.getAlternatives().empty() ? 0 : 1);
+  const int64_t leading = family.getLeadingDims();
   ArrayRef<int64_t> dims = view ? view.getDims() : type.getShape().drop_front(leading);
   if (!stored)
     return type;
@@ -36,6 +37,9 @@ RankedTensorType k2c::nn::readTypeOf(WeightsOp family) {
     columns = std::gcd(columns, view.getFrom());
   if (view && view.getTranspose())
     std::swap(rows, columns);
+  // A part begins where a block does, or blocks are cut.
+  if (const int64_t along = family.getParts() ? *family.getAlong() - type.getRank() : 0; along != 0 && along >= -2)
+    (along == -2 ? rows : columns) = std::gcd(along == -2 ? rows : columns, type.getShape()[type.getRank() + along]);
   auto shared = BlocksAttr::get(family.getContext(), stored.getElement(), {rows, columns}, stored.getScale());
   return RankedTensorType::get(type.getShape(), type.getElementType(), shared);
 }

@@ -212,6 +212,12 @@ LogicalResult k2c::nn::checkRows(Operation *op, StringRef id, StringRef what, Ty
                            << ", got " << stringifyRowKind(rows.getKind());
 }
 
+LogicalResult k2c::nn::checkStepRows(Operation *op, StringRef id, StringRef what, Type type) {
+  if (rowsOf(type).getKind() == RowKind::Gathered)
+    return success();
+  return checkRows(op, id, what, type, RowKind::Token);
+}
+
 LogicalResult k2c::nn::checkPlane(Operation *op, StringRef id, PoolOp pool, StringRef name, ArrayRef<int64_t> dims,
                                   Type element) {
   PlaneAttr plane = pool.getPlane(name);

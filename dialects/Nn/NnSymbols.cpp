@@ -37,6 +37,8 @@ SmallVector<StringRef> WeightsOp::getAlternatives() {
   return names;
 }
 
+int64_t WeightsOp::getLeadingDims() { return (getDomain("expert") ? 1 : 0) + (getAlternatives().empty() ? 0 : 1); }
+
 /// [C1] of weights.
 static LogicalResult verifyPlaceholders(WeightsOp op) {
   llvm::StringSet<> named;
@@ -53,7 +55,23 @@ static LogicalResult verifyPlaceholders(WeightsOp op) {
   return success();
 }
 
-/// [C1] to [C6] of weights.
+/// [C8] of weights.
+static LogicalResult verifyParts(WeightsOp op) {
+  if (op.getParts().has_value() != op.getAlong().has_value())
+    return op.emitOpError("[C8] expects parts along a dimension, got one without the other");
+  if (!op.getParts())
+    return success();
+  ArrayRef<int64_t> shape = op.getTensorType().getShape();
+  const int64_t parts = *op.getParts(), along = *op.getAlong(), leading = op.getLeadingDims();
+  if (along < leading || along >= static_cast<int64_t>(shape.size()))
+    return op.emitOpError("[C8] expects parts along one of dimensions ")
+           << leading << " to " << shape.size() - 1 << ", got " << along;
+  if (parts < 2 || shape[along] % parts != 0)
+    return op.emitOpError("[C8] expects two parts or more that divide ") << shape[along] << ", got " << parts;
+  return success();
+}
+
+/// [C1] to [C8] of weights.
 LogicalResult WeightsOp::verify() {
   RankedTensorType type = getTensorType();
   if (failed(verifyPlaceholders(*this)))
@@ -80,7 +98,7 @@ LogicalResult WeightsOp::verify() {
            << own.size() << " block dimensions, got " << getStorage()->getBlock().size();
   if (getHeld() && (*getHeld() < 1 || !getDomain("expert")))
     return emitOpError("[C7] expects a rank to hold 1 or more of several experts, got ") << *getHeld();
-  return success();
+  return verifyParts(*this);
 }
 
 //===----------------------------------------------------------------------===//

@@ -32,18 +32,26 @@ def Nn_WeightsOp : Nn_Symbol<"weights"> {
     nn.weights @divided "model.layers.{layer}.mlp.experts.{expert}.down_proj.weight"
         over (layer = 1 to 3, expert = 0 to 384) held 48 : tensor<384x96x64xbf16>
     ```
+    Each rank of a tensor-parallel group has one of equal `parts` of dimension `along`, and references are of a part:
+
+    ```mlir
+    nn.weights @o "model.layers.{layer}.self_attn.o_proj.weight" over (layer = 0 to 3)
+        parts 2 along 1 : tensor<64x2048xbf16>
+    ```
 
     [C1] `source` has a placeholder for each domain and no other. [C2] dimension 0 counts the experts. [C3] the next
     dimension counts the alternatives. [C4] the type is static. [C5] `view` yields the type's own dimensions. [C6] a
     block has as many dimensions as it divides: no more than the tensor's own. [C7] a rank holds at least one of several
-    experts.
+    experts. [C8] parts are two or more, and divide dimension `along`, which counts neither experts nor alternatives.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, StrAttr:$source, TypedArrayAttrBase<Nn_DomainAttr, "domains">:$domains,
                        OptionalAttr<Nn_BlocksAttr>:$storage, OptionalAttr<Nn_SliceAttr>:$view,
-                       OptionalAttr<Nn_Int>:$held, TypeAttrOf<AnyRankedTensor>:$type);
+                       OptionalAttr<Nn_Int>:$held, OptionalAttr<Nn_Int>:$parts, OptionalAttr<Nn_Int>:$along,
+                       TypeAttrOf<AnyRankedTensor>:$type);
   let assemblyFormat = [{
     $sym_name $source `` custom<Domains>($domains) `` custom<OptionalAttribute>("\"stored\"", $storage)
-    `` custom<OptionalAttribute>("\"view\"", $view) (`held` $held^)? attr-dict `:` $type
+    `` custom<OptionalAttribute>("\"view\"", $view) (`held` $held^)?
+    (`parts` $parts^ `along` $along)? attr-dict `:` $type
   }];
   let hasVerifier = 1;
   let extraClassDeclaration = [{
@@ -53,6 +61,8 @@ def Nn_WeightsOp : Nn_Symbol<"weights"> {
     ::k2c::nn::IndicesAttr getDomain(::llvm::StringRef name);
     /// True if references carry a layer index.
     bool isLayered() { return static_cast<bool>(getDomain("layer")); }
+    /// Dimensions of the type before those of one tensor: experts, alternatives.
+    int64_t getLeadingDims();
     /// The alternatives of `{a|b}`, empty if there are none.
     ::llvm::SmallVector<::llvm::StringRef> getAlternatives();
   }];

@@ -64,7 +64,7 @@ LogicalResult RotaryOp::verify() {
   if (getFirst() < 0 || getFirst() + getCount() > width)
     return emitOpError("[C2] expects first + count within ")
            << width << " elements, got " << getFirst() << " + " << getCount();
-  return checkRows(*this, "C5", "the input", getInput().getType(), RowKind::Token);
+  return checkStepRows(*this, "C5", "the input", getInput().getType());
 }
 
 /// [C3] of rotary.
@@ -119,7 +119,7 @@ LogicalResult OutputRowsOp::verify() {
 /// [C1], [C2] of append.
 LogicalResult AppendOp::verify() {
   KvViewType view = getView().getType();
-  if (failed(checkRows(*this, "C1", "keys", getKeys().getType(), RowKind::Token)) ||
+  if (failed(checkStepRows(*this, "C1", "keys", getKeys().getType())) ||
       failed(
           checkShape(*this, "C2", "key columns", columnsOf(getKeys().getType()), {view.getHeads(), view.getKeyDims()})))
     return failure();
@@ -142,7 +142,7 @@ LogicalResult AppendOp::verifySymbolUses(SymbolTableCollection &tables) {
 /// [C2] to [C6] of attention.
 LogicalResult AttentionOp::verify() {
   KvViewType view = getView().getType();
-  if (failed(checkRows(*this, "C6", "the query", getQuery().getType(), RowKind::Token)) ||
+  if (failed(checkStepRows(*this, "C6", "the query", getQuery().getType())) ||
       failed(checkRank(*this, "C2", "a query", getQuery().getType(), 3)))
     return failure();
   ArrayRef<int64_t> query = columnsOf(getQuery().getType());

@@ -41,6 +41,9 @@ llvm::LogicalResult checkRows(mlir::Operation *op, llvm::StringRef id, llvm::Str
 llvm::LogicalResult checkRows(mlir::Operation *op, llvm::StringRef id, llvm::StringRef what, mlir::Type type,
                               RowKind kind);
 
+/// Rows of the step: `token` ones, or those that were gathered.
+llvm::LogicalResult checkStepRows(mlir::Operation *op, llvm::StringRef id, llvm::StringRef what, mlir::Type type);
+
 /// The pool has a plane `name` of `dims` elements of type `element`.
 llvm::LogicalResult checkPlane(mlir::Operation *op, llvm::StringRef id, PoolOp pool, llvm::StringRef name,
                                llvm::ArrayRef<int64_t> dims, mlir::Type element);

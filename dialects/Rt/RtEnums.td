@@ -6,14 +6,15 @@ include "mlir/IR/EnumAttr.td"
 
 def Rt_Count : I32Enum<"Count", "a row count of the step", [
     I32EnumCase<"Token", 0, "token">, I32EnumCase<"Output", 1, "output">, I32EnumCase<"Seq", 2, "seq">,
-    I32EnumCase<"Entering", 3, "entering">]> {
+    I32EnumCase<"Entering", 3, "entering">, I32EnumCase<"Gathered", 4, "gathered">]> {
   let cppNamespace = "::k2c::rt";
 }
 
 /// The numbers are those of k2rt/program.h.
 def Rt_Collective : I32Enum<"Collective", "what ranks do at a site", [
     I32EnumCase<"Send", 5, "send">, I32EnumCase<"Receive", 6, "receive">,
-    I32EnumCase<"AllToAllRows", 9, "all_to_all_rows">]> {
+    I32EnumCase<"AllToAllRows", 9, "all_to_all_rows">, I32EnumCase<"GatherSlices", 12, "gather_slices">,
+    I32EnumCase<"ScatterSlices", 13, "scatter_slices">]> {
   let cppNamespace = "::k2c::rt";
 }
 
@@ -24,8 +25,8 @@ def Rt_StageEnd : I32Enum<"StageEnd", "a stage of ranks that has what others hav
 
 /// The numbers are those of k2rt/program.h.
 def Rt_Axis : I32Enum<"Axis", "in what the ranks of a group differ", [
-    I32EnumCase<"Ep", 4, "ep">, I32EnumCase<"Pp", 5, "pp">, I32EnumCase<"Node", 7, "node">,
-    I32EnumCase<"Rail", 8, "rail">]> {
+    I32EnumCase<"Tp", 1, "tp">, I32EnumCase<"Ep", 4, "ep">, I32EnumCase<"Pp", 5, "pp">,
+    I32EnumCase<"Node", 7, "node">, I32EnumCase<"Rail", 8, "rail">]> {
   let cppNamespace = "::k2c::rt";
 }
 

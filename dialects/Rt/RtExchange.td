@@ -14,15 +14,19 @@ def Rt_CollectiveOp : Rt_Op<"collective", [Symbol]> {
   let description = [{
     Every rank of the group comes to the sites of a program in the same order. A member sends rows of `row_bytes`, up to
     `quota` to each other; without a quota the program knows how many come. Of stages, which `send` the rows of the step
-    to the next one, the site is that `to` which they go there, and receives them.
+    to the next one, the site is that `to` which they go there, and receives them. Ranks of a tensor-parallel group
+    carry a slice of a step each: `gather_slices` brings all rows to each of them, `scatter_slices` to each what all
+    have of its own.
 
     ```mlir
     rt.collective @site0 site 0 op all_to_all_rows axis ep members 2 row_bytes 14464 quota 256
     rt.collective @site2 site 2 op receive axis pp members 2 row_bytes 28672
     rt.collective @site3 site 3 op send axis pp members 2 row_bytes 28672 to 2
+    rt.collective @site4 site 4 op gather_slices axis tp members 2 row_bytes 28672
     ```
     [C1] the site is not negative. [C2] members and row_bytes are positive, and so is a quota. [C3] a send has a site to
-    which it goes, others have none. [C4] what sends and receives is of stages, axis pp, and nothing else is.
+    which it goes, others have none. [C4] what sends and receives is of stages, axis pp, and
+    nothing else is; slices are of axis tp, and nothing else is. [C5] a quota is of all_to_all_rows.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, Rt_Int:$site, Rt_CollectiveAttr:$op, Rt_AxisAttr:$axis,
                        Rt_Int:$members, Rt_Int:$row_bytes, OptionalAttr<Rt_Int>:$quota, OptionalAttr<Rt_Int>:$to);
@@ -74,21 +78,26 @@ def Rt_CollectiveStartOp
              DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "Begin the exchange of a site";
   let description = [{
-    Sends rows of `source` as the counts `to` say and receives rows into `result`, with counts `from`. A stage sends the
-    rows of the step, or receives them, at `rows`. All launches before it are closed; the buffers are the exchange's up
+    Sends rows of `source` as the counts `to` say and receives rows into `result`, with counts `from`. Where the step
+    counts, slices have no counts: those scattered come to `results`, one for each member. A stage sends the rows of the
+    step, or receives them, at `rows`. All launches before it are closed; the buffers are the exchange's up
     to the wait.
 
     ```mlir
     rt.collective_start @site0 layer %l source %m to %sent result %in from %came
     rt.collective_start @site2 rows %x
+    rt.collective_start @site4 layer %l source %m slices %in
     ```
     [C1] the symbol names an rt.collective. [C2] where ranks send to all it has a source, counts and a result, where
-    stages send and receive it has rows.
+    stages send and receive it has rows, where slices travel a source, and slices: one that is gathered, or one for each
+    member.
   }];
   let arguments = (ins FlatSymbolRefAttr:$site, Optional<Index>:$layer, Optional<Rt_Ptr>:$source, Optional<Rt_Ptr>:$to,
-                       Optional<Rt_Ptr>:$result, Optional<Rt_Ptr>:$from, Optional<Rt_Ptr>:$rows);
+                       Optional<Rt_Ptr>:$result, Optional<Rt_Ptr>:$from, Optional<Rt_Ptr>:$rows,
+                       Variadic<Rt_Ptr>:$slices);
   let assemblyFormat = [{
-    $site (`layer` $layer^)? (`source` $source^ `to` $to `result` $result `from` $from)? (`rows` $rows^)? attr-dict
+    $site (`layer` $layer^)? (`source` $source^)? (`to` $to^ `result` $result `from` $from)? (`rows` $rows^)?
+    (`slices` $slices^)? attr-dict
   }];
 }
 

@@ -44,8 +44,9 @@ def Rt_WeightSlotsOp : Rt_Op<"weight_slots", [Symbol]> {
     one slot takes `bytes`. A family that is not layered has one slot, one that is read in two layouts two sets of
     slots. `share` says how a launch cuts a slot among workers: `items` of `item_bytes` (k2rt/share.h); without it all
     workers read all of it. Routed `experts` are so many matrices, each with that share and at an address of its own:
-    the slot is a table of these. Of ranks in stages, what enters at the first one, and what computes output rows, reads
-    slots that only those `on` the first or the last stage have.
+    the slot is a table of these. Where ranks of a tensor-parallel group have `parts` of a weight, each layer has a slot
+    for each part, one behind the other, `bytes` is of a part, and a rank reads its own. Of ranks in stages, what enters
+    at the first one, and what computes output rows, reads slots that only those `on` the first or the last stage have.
 
     ```mlir
     rt.weight_slots @qa.panels of @qa first 12 count 3 bytes 8192
@@ -54,18 +55,25 @@ def Rt_WeightSlotsOp : Rt_Op<"weight_slots", [Symbol]> {
         layout #rt.panels<bf16, matrices = 1, n = 48, k = 64> on last share items 2 item_bytes 4096
     rt.weight_slots @up.panels of @up first 18 count 1 bytes 24576
         layout #rt.panels<bf16, matrices = 8, n = 24, k = 48> experts 8 share items 1 item_bytes 3072
+    rt.weight_slots @o.panels of @o first 19 count 3 bytes 8192
+        layout #rt.panels<bf16, matrices = 1, n = 48, k = 64> parts 2 share items 2 item_bytes 4096
     ```
     [C1] first is not negative, count and bytes are positive. [C2] items and item_bytes are positive. [C3] experts
-    are as many as the layout's matrices.
+    are as many as the layout's matrices. [C4] parts are two or more.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, FlatSymbolRefAttr:$family, Rt_Int:$first, Rt_Int:$count, Rt_Int:$bytes,
-                       Rt_Layout:$layout, OptionalAttr<Rt_StageEndAttr>:$stage, OptionalAttr<Rt_Int>:$experts,
-                       OptionalAttr<Rt_Int>:$items, OptionalAttr<Rt_Int>:$item_bytes);
+                       Rt_Layout:$layout, OptionalAttr<Rt_Int>:$parts, OptionalAttr<Rt_StageEndAttr>:$stage,
+                       OptionalAttr<Rt_Int>:$experts, OptionalAttr<Rt_Int>:$items, OptionalAttr<Rt_Int>:$item_bytes);
   let assemblyFormat = [{
     $sym_name `of` $family `first` $first `count` $count `bytes` $bytes `layout` $layout
-    (`on` `` $stage^)? (`experts` $experts^)? (`share` `items` $items^ `item_bytes` $item_bytes)? attr-dict
+    (`parts` $parts^)? (`on` `` $stage^)? (`experts` $experts^)? (`share` `items` $items^ `item_bytes` $item_bytes)?
+    attr-dict
   }];
   let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    /// Behind its last slot.
+    int64_t getEnd() { return getFirst() + getCount() * getParts().value_or(1); }
+  }];
 }
 
 def Rt_PlaneTableOp : Rt_Op<"plane_table", [Symbol]> {
@@ -190,12 +198,16 @@ def Rt_PlacementOp : Rt_Value<"placement", "stringifyPart(getPart())"> {
 def Rt_StepOp : Rt_Value<"step", "\"step\""> {
   let summary = "The step struct";
   let description = [{
+    Of all ranks of a tensor-parallel group where it is `gathered`.
+
     ```mlir
     %s = rt.step
+    %s1 = rt.step gathered
     ```
   }];
+  let arguments = (ins UnitAttr:$gathered);
   let results = (outs Rt_Step:$result);
-  let assemblyFormat = "attr-dict";
+  let assemblyFormat = "(`gathered` $gathered^)? attr-dict";
 }
 
 def Rt_LogitsOp : Rt_Value<"logits", "\"logits\""> {
@@ -267,21 +279,23 @@ def Rt_LaunchOp : Rt_Op<"launch", [DeclareOpInterfaceMethods<SymbolUserOpInterfa
     Every worker runs the kernel on its share of the grid's items; the launch ends with a barrier, unless it is
     `nowait`: then each worker goes on to the next launch. Arguments are addresses, the step or integers (passed as the
     pointer's value), operands first, then results. The kernel takes the rows that came to site `in` for those of the
-    step.
+    step, and so do those that work on `gathered` rows with what all ranks of a tensor-parallel group have.
 
     ```mlir
     rt.launch nowait @linear_qb grid(%g) args(%x, %w) : !rt.ptr, !rt.ptr
     rt.launch @unpack in @site0 grid(%g) args(%x, %w) : !rt.ptr, !rt.ptr
+    rt.launch @attention gathered grid(%g) args(%x, %w) : !rt.ptr, !rt.ptr
     rt.launch @linear_qa grid(%g) args(%x, %w, %p, %s, %l, %o) : !rt.ptr, !rt.ptr, !rt.ptr, !rt.step, index, !rt.ptr
     ```
     [C1] the symbol names an rt.kernel. [C2] nothing but addresses, counts and rt.prefetch is between a nowait launch
     and the next launch of its block. [C3] the argument that the kernel streams is there, and an address. [C4] `in`
-    names an rt.collective with a quota.
+    names an rt.collective with a quota. [C5] rows that came to a site are not gathered.
   }];
   let arguments = (ins FlatSymbolRefAttr:$kernel, I64:$grid, Variadic<AnyTypeOf<[Rt_Ptr, Rt_Step, I64, Index]>>:$args,
-                       OptionalAttr<FlatSymbolRefAttr>:$arrived, UnitAttr:$nowait);
+                       OptionalAttr<FlatSymbolRefAttr>:$arrived, UnitAttr:$gathered, UnitAttr:$nowait);
   let assemblyFormat = [{
-    (`nowait` $nowait^)? $kernel (`in` $arrived^)? `grid` `(` $grid `)` `args` `(` $args `)` attr-dict `:` type($args)
+    (`nowait` $nowait^)? $kernel (`in` $arrived^)? (`gathered` $gathered^)?
+    `grid` `(` $grid `)` `args` `(` $args `)` attr-dict `:` type($args)
   }];
   let hasVerifier = 1;
 }

@@ -180,6 +180,8 @@ LogicalResult WeightSlotsOp::verify() {
   const int64_t matrices = panels ? panels.getMatrices() : rows ? rows.getMatrices() : 0;
   if (getExperts() && (*getExperts() <= 0 || *getExperts() != matrices))
     return emitOpError("[C3] expects a matrix for each of ") << *getExperts() << " experts, got " << matrices;
+  if (getParts() && *getParts() < 2)
+    return emitOpError("[C4] expects two parts or more, got ") << *getParts();
   return success();
 }
 
@@ -212,7 +214,7 @@ LogicalResult StageLayersOp::verify() {
   return success();
 }
 
-/// [C1] to [C4] of collective.
+/// [C1] to [C5] of collective.
 LogicalResult CollectiveOp::verify() {
   if (getSite() < 0)
     return emitOpError("[C1] expects a site that is not negative, got ") << getSite();
@@ -222,9 +224,14 @@ LogicalResult CollectiveOp::verify() {
   if ((getOp() == Collective::Send) != getTo().has_value())
     return emitOpError("[C3] expects ") << (getTo() ? "no site to which it goes of " : "a site to which it goes of ")
                                         << stringifyCollective(getOp());
-  if ((getOp() == Collective::AllToAllRows) == (getAxis() == Axis::Pp))
-    return emitOpError("[C4] expects stages to send and receive along pp, and others to do neither, got ")
+  const bool isOfSlices = getOp() == Collective::GatherSlices || getOp() == Collective::ScatterSlices;
+  const bool isOfStages = getOp() == Collective::Send || getOp() == Collective::Receive;
+  if (isOfStages != (getAxis() == Axis::Pp) || isOfSlices != (getAxis() == Axis::Tp))
+    return emitOpError("[C4] expects stages to send and receive along pp, slices to travel along tp, and others to do "
+                       "neither, got ")
            << stringifyCollective(getOp()) << " along " << stringifyAxis(getAxis());
+  if (getQuota() && getOp() != Collective::AllToAllRows)
+    return emitOpError("[C5] expects no quota of ") << stringifyCollective(getOp()) << ", got " << *getQuota();
   return success();
 }
 
@@ -253,15 +260,23 @@ LogicalResult SecondHalfOp::verify() {
   return failure(walked.wasInterrupted());
 }
 
-/// [C1] of collective_start.
+/// [C1], [C2] of collective_start.
 LogicalResult CollectiveStartOp::verifySymbolUses(SymbolTableCollection &tables) {
   auto site = lookup<CollectiveOp>(*this, getSiteAttr(), tables, "C1", "an rt.collective");
   if (failed(site))
     return failure();
-  const bool isToAll = site->getOp() == Collective::AllToAllRows;
-  if (static_cast<bool>(getSource()) != isToAll || static_cast<bool>(getRows()) == isToAll)
-    return emitOpError("[C2] expects ") << (isToAll ? "a source, counts and a result" : "rows") << " at "
-                                        << getSiteAttr();
+  const bool isToAll = site->getAxis() != Axis::Pp && site->getAxis() != Axis::Tp;
+  const bool isOfStages = site->getAxis() == Axis::Pp;
+  const bool hasCounts = getTo() && getResult() && getFrom();
+  const int64_t slices = isToAll || isOfStages ? 0 : site->getOp() == Collective::GatherSlices ? 1 : site->getMembers();
+  if (static_cast<bool>(getSource()) == isOfStages || hasCounts != isToAll ||
+      static_cast<bool>(getRows()) != isOfStages || static_cast<int64_t>(getSlices().size()) != slices)
+    return emitOpError("[C2] expects ") << (isToAll      ? "a source, counts and a result"
+                                            : isOfStages ? "rows"
+                                                         : "a source and ")
+                                        << (slices > 0 ? std::to_string(slices) + (slices == 1 ? " slice" : " slices")
+                                                       : "")
+                                        << " at " << getSiteAttr();
   return success();
 }
 
@@ -329,6 +344,8 @@ LogicalResult GridOp::verify() {
 
 /// [C2] of launch.
 LogicalResult LaunchOp::verify() {
+  if (getGathered() && getArrived())
+    return emitOpError("[C5] expects rows that came to ") << getArrivedAttr() << " not to be gathered";
   if (!getNowait())
     return success();
   for (Operation *next = (*this)->getNextNode(); next; next = next->getNextNode()) {

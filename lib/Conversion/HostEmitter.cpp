@@ -14,7 +14,6 @@
 //
 //===----------------------------------------------------------------------===//
 #include "HostEmitter.h"
-#include "k2rt/placement.h"
 #include "k2rt/program.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -63,7 +62,7 @@ void HostEmitter::emitFunction(func::FuncOp function, StringRef nameSuffix) {
     values.map(from, to);
   size_t most = 0;
   function.walk([&](rt::LaunchOp op) { most = std::max<size_t>(most, op.getArgs().size()); });
-  function.walk([&](rt::CollectiveStartOp) { most = std::max(most, collectiveBuffers); });
+  function.walk([&](rt::CollectiveStartOp op) { most = std::max(most, collectiveBuffers + op.getSlices().size()); });
   arguments = LLVM::AllocaOp::create(b, loc, ptr, ptr, constant(static_cast<int64_t>(std::max<size_t>(most, 1))));
   emitBody(function.front());
 }
@@ -103,18 +102,21 @@ void HostEmitter::emit(Operation &op) {
       })
       .Case([&](rt::WeightOp o) { emitWeight(o); })
       .Case([&](rt::PlaneOp o) { emitPlane(o); })
-      .Case([&](rt::StepOp o) { values.map(o.getResult(), loadPointer(worker, offsetof(k2rt_ir_worker, step))); })
+      .Case([&](rt::StepOp o) {
+        values.map(o.getResult(),
+                   o.getGathered() ? gatheredStep() : loadPointer(worker, offsetof(k2rt_ir_worker, step)));
+      })
       .Case([&](rt::LogitsOp o) {
         Value logits = LLVM::LoadOp::create(b, loc, ptr, stepField(offsetof(k2rt_ir_step, logits)));
         values.map(o.getResult(), logits);
       })
       .Case([&](rt::RowsOp o) {
-        size_t field = o.getCount() == rt::Count::Token      ? offsetof(k2rt_ir_step, token_rows)
-                       : o.getCount() == rt::Count::Output   ? offsetof(k2rt_ir_step, output_rows)
+        size_t field = o.getCount() == rt::Count::Output     ? offsetof(k2rt_ir_step, output_rows)
                        : o.getCount() == rt::Count::Entering ? offsetof(k2rt_ir_step, entering_rows)
-                                                             : offsetof(k2rt_ir_step, seq_rows);
-        Value rows = LLVM::LoadOp::create(b, loc, i64, stepField(field));
-        values.map(o.getResult(), rows);
+                       : o.getCount() == rt::Count::Seq      ? offsetof(k2rt_ir_step, seq_rows)
+                                                             : offsetof(k2rt_ir_step, token_rows);
+        Value place = o.getCount() == rt::Count::Gathered ? at(gatheredStep(), field) : stepField(field);
+        values.map(o.getResult(), LLVM::LoadOp::create(b, loc, i64, place).getResult());
       })
       .Case([&](rt::StageLayersOp o) { emitStageLayers(o); })
       .Case([&](rt::GridOp o) { emitGrid(o); })
@@ -150,20 +152,6 @@ void HostEmitter::emitCall(func::CallOp op) {
     operands.push_back(values.lookup(operand));
   std::string callee = (op.getCallee() + suffix).str();
   returnIfFailed(LLVM::CallOp::create(b, loc, TypeRange(i32), callee, operands).getResult());
-}
-
-/// What runs there finds the step and the arena of the second half in its worker. They stay there when it fails, which
-/// ends the step.
-void HostEmitter::emitSecondHalf(rt::SecondHalfOp op) {
-  Value stepPlace = at(worker, offsetof(k2rt_ir_worker, step)), step = LLVM::LoadOp::create(b, loc, ptr, stepPlace);
-  Value arenaPlace = at(worker, offsetof(k2rt_ir_worker, arena)), arena = LLVM::LoadOp::create(b, loc, ptr, arenaPlace);
-  LLVM::StoreOp::create(b, loc, loadPointer(step, offsetof(k2rt_ir_step, second)), stepPlace);
-  const int64_t offset = *(*module.getOps<rt::ProgramOp>().begin()).getSecond();
-  LLVM::StoreOp::create(b, loc, LLVM::GEPOp::create(b, loc, ptr, b.getI8Type(), arena, ValueRange(constant(offset))),
-                        arenaPlace);
-  emitBody(op.getBody().front());
-  LLVM::StoreOp::create(b, loc, step, stepPlace);
-  LLVM::StoreOp::create(b, loc, arena, arenaPlace);
 }
 
 void HostEmitter::emitIf(scf::IfOp branch) {
@@ -230,8 +218,18 @@ void HostEmitter::emitGrid(rt::GridOp op) {
 void HostEmitter::emitWeight(rt::WeightOp op) {
   auto slots = symbols.lookup<rt::WeightSlotsOp>(op.getFamily());
   Value slot = constant(slots.getFirst());
+  auto add = [&](Value number, int64_t times) {
+    if (times > 1)
+      number = LLVM::MulOp::create(b, loc, number, constant(times));
+    slot = LLVM::AddOp::create(b, loc, slot, number).getResult();
+  };
   if (op.getOrdinal())
-    slot = LLVM::AddOp::create(b, loc, slot, values.lookup(op.getOrdinal()));
+    add(values.lookup(op.getOrdinal()), slots.getParts().value_or(1));
+  if (slots.getParts()) {
+    Value rank = loadPointer(worker, offsetof(k2rt_ir_worker, rank));
+    Value part = LLVM::LoadOp::create(b, loc, i32, at(rank, offsetof(k2rt_ir_rank, part)));
+    add(LLVM::SExtOp::create(b, loc, i64, part), 1);
+  }
   Value table = loadPointer(worker, offsetof(k2rt_ir_worker, weights));
   Value entry = LLVM::GEPOp::create(b, loc, ptr, ptr, table, ValueRange(slot));
   values.map(op.getResult(), LLVM::LoadOp::create(b, loc, ptr, entry).getResult());
@@ -291,72 +289,15 @@ void HostEmitter::storeArguments(ValueRange operands) {
   }
 }
 
-/// The step of the rows that came to `site`.
-Value HostEmitter::arrivedStep(FlatSymbolRefAttr site) {
-  auto collective = symbols.lookup<rt::CollectiveOp>(site.getValue());
-  Value steps = LLVM::LoadOp::create(b, loc, ptr, stepField(offsetof(k2rt_ir_step, arrived)));
-  return at(steps, collective.getSite() * static_cast<int64_t>(sizeof(k2rt_ir_step)));
-}
-
-void HostEmitter::emitPlacement(rt::PlacementOp op) {
-  Value rank = loadPointer(worker, offsetof(k2rt_ir_worker, rank));
-  Value tables = loadPointer(rank, offsetof(k2rt_ir_rank, placement));
-  const int64_t experts = op.getExperts(), slots = op.getSlots();
-  Value entry =
-      LLVM::MulOp::create(b, loc, values.lookup(op.getOrdinal()), constant(k2rt_placement_entries(experts, slots)));
-  auto skip = [&](Value entries) { entry = LLVM::AddOp::create(b, loc, entry, entries).getResult(); };
-  const bool isNode = op.getHolder() == rt::Holder::Node;
-  if (op.getPart() == rt::Part::Places)
-    skip(constant(k2rt_placement_places(experts, slots)));
-  if (op.getPart() == rt::Part::Subtrees)
-    skip(constant(isNode ? k2rt_placement_node_subtree(experts, slots) : k2rt_placement_rank_subtree(slots)));
-  if (op.getPart() == rt::Part::Held && op.getHolder() != rt::Holder::World) {
-    const size_t field = isNode ? offsetof(k2rt_ir_rank, expert_node) : offsetof(k2rt_ir_rank, expert_rank);
-    Value own = LLVM::LoadOp::create(b, loc, i32, at(rank, field));
-    skip(LLVM::MulOp::create(b, loc, LLVM::SExtOp::create(b, loc, i64, own).getResult(), constant(op.getCount())));
-  }
-  values.map(op.getResult(), LLVM::GEPOp::create(b, loc, ptr, i32, tables, ValueRange(entry)).getResult());
-}
-
-/// Both ends are moved into the run: of a stage outside of it they are equal.
-void HostEmitter::emitStageLayers(rt::StageLayersOp op) {
-  Value rank = loadPointer(worker, offsetof(k2rt_ir_worker, rank));
-  Value first = constant(op.getFirst()), last = constant(op.getLast());
-  auto end = [&](size_t field) -> Value {
-    Value layer = LLVM::LoadOp::create(b, loc, i64, at(rank, field));
-    return LLVM::SMinOp::create(b, loc, LLVM::SMaxOp::create(b, loc, layer, first).getResult(), last);
-  };
-  values.map(op.getFrom(), end(offsetof(k2rt_ir_rank, first_layer)));
-  values.map(op.getEnd(), end(offsetof(k2rt_ir_rank, end_layer)));
-}
-
-void HostEmitter::emitCollectiveStart(rt::CollectiveStartOp op) {
-  if (op.getRows())
-    storeArguments({op.getRows()});
-  else
-    storeArguments({op.getSource(), op.getTo(), op.getResult(), op.getFrom()});
-  Value layer = op.getLayer() ? values.lookup(op.getLayer()) : constant(-1);
-  const int64_t site = symbols.lookup<rt::CollectiveOp>(op.getSite()).getSite();
-  auto type = LLVM::LLVMFunctionType::get(i32, {ptr, i32, i64, ptr});
-  SmallVector<Value> operands{apiEntry(offsetof(k2rt_ir_api, collective_start)), worker, constant(site, 32), layer,
-                              arguments};
-  returnIfFailed(LLVM::CallOp::create(b, loc, type, operands).getResult());
-}
-
-void HostEmitter::emitCollectiveWait(rt::CollectiveWaitOp op) {
-  const int64_t site = symbols.lookup<rt::CollectiveOp>(op.getSite()).getSite();
-  auto type = LLVM::LLVMFunctionType::get(i32, {ptr, i32});
-  Value wait = apiEntry(offsetof(k2rt_ir_api, collective_wait));
-  returnIfFailed(LLVM::CallOp::create(b, loc, type, ValueRange{wait, worker, constant(site, 32)}).getResult());
-}
-
-/// Kernels read the step of their worker: for rows that arrived, that of their site takes its place.
+/// Kernels read the step of their worker: for rows that arrived, that of their site takes its place, for those of a
+/// tensor-parallel group that of the group.
 void HostEmitter::emitLaunch(rt::LaunchOp op) {
   storeArguments(op.getArgs());
   Value stepPlace = at(worker, offsetof(k2rt_ir_worker, step)), step;
-  if (op.getArrived()) {
+  if (op.getArrived() || op.getGathered()) {
     step = LLVM::LoadOp::create(b, loc, ptr, stepPlace);
-    LLVM::StoreOp::create(b, loc, arrivedStep(op.getArrivedAttr()), stepPlace);
+    Value other = op.getGathered() ? gatheredStep() : arrivedStep(op.getArrivedAttr());
+    LLVM::StoreOp::create(b, loc, other, stepPlace);
   }
   auto kernel = symbols.lookup<rt::KernelOp>(op.getKernel());
   size_t entry = op.getNowait() ? offsetof(k2rt_ir_api, launch_nowait) : offsetof(k2rt_ir_api, launch);

@@ -34,6 +34,7 @@ private:
   void emitLoop(mlir::scf::ForOp loop);
   void emitCall(mlir::func::CallOp op);
   mlir::Value stepField(size_t offset);
+  mlir::Value gatheredStep();
   template <class To> mlir::Value emitNumber(mlir::Operation *op);
   void emitLaunch(rt::LaunchOp op);
   void emitGrid(rt::GridOp op);

@@ -121,6 +121,18 @@ Value FunctionLowering::planeAddress(OpBuilder &b, Value view, unsigned plane) {
                              layerOrdinal(b, pool.getLayers()));
 }
 
+/// A call works on rows of a kind: those that enter here, or those of a tensor-parallel group.
+static bool worksOn(kern::CallOp call, nn::RowKind kind) {
+  auto isOfKind = [kind](Type type) {
+    nn::RowsAttr rows = nn::rowsOf(type);
+    return rows && rows.getKind() == kind;
+  };
+  return llvm::any_of(call.getOperandTypes(), isOfKind) || llvm::any_of(call.getResultTypes(), isOfKind);
+}
+static UnitAttr gatheredAttr(kern::CallOp call) {
+  return worksOn(call, nn::RowKind::Gathered) ? UnitAttr::get(call.getContext()) : UnitAttr();
+}
+
 static_assert(int(rt::Holder::Rank) == int(dist::Holder::Rank) && int(rt::Holder::Node) == int(dist::Holder::Node) &&
               int(rt::Holder::World) == int(dist::Holder::World));
 
@@ -153,7 +165,7 @@ Value FunctionLowering::argument(OpBuilder &b, kern::CallOp call, const Operand 
   case Operand::Role::Subtrees:
     return placement(rt::Part::Subtrees);
   case Operand::Role::Step:
-    return rt::StepOp::create(b, call.getLoc(), rt::StepType::get(b.getContext()));
+    return rt::StepOp::create(b, call.getLoc(), rt::StepType::get(b.getContext()), gatheredAttr(call));
   case Operand::Role::Layer:
     return source.among ? layerOrdinal(b, source.among) : layerIndex(b, source.offset);
   case Operand::Role::Plane:
@@ -182,23 +194,15 @@ static FlatSymbolRefAttr arrivedAt(kern::CallOp call) {
   return {};
 }
 
-/// A call works on rows that enter here.
-static bool isOfEntering(kern::CallOp call) {
-  auto isEntering = [](Type type) {
-    nn::RowsAttr rows = nn::rowsOf(type);
-    return rows && rows.getKind() == nn::RowKind::Entering;
-  };
-  return llvm::any_of(call.getOperandTypes(), isEntering) || llvm::any_of(call.getResultTypes(), isEntering);
-}
-
 Value FunctionLowering::gridItems(OpBuilder &b, kern::CallOp call, const DescribedKernel &kernel) {
   auto callee = symbols.lookup<kern::FuncOp>(call.getCallee());
   Grid grid = gridOf(kernel.desc, tileConfig(callee.getTileAttr()));
   if (grid.rowsPerItem == 0)
     return arith::ConstantIntOp::create(b, call.getLoc(), b.getI64Type(), grid.itemsPerBlock);
-  rt::Count count = grid.space == RowSpace::Output ? rt::Count::Output
-                    : isOfEntering(call)           ? rt::Count::Entering
-                                                   : rt::Count::Token;
+  rt::Count count = grid.space == RowSpace::Output         ? rt::Count::Output
+                    : worksOn(call, nn::RowKind::Entering) ? rt::Count::Entering
+                    : gatheredAttr(call)                   ? rt::Count::Gathered
+                                                           : rt::Count::Token;
   FlatSymbolRefAttr site = arrivedAt(call);
   Value rows = site ? rt::ArrivedOp::create(b, call.getLoc(), b.getI64Type(), site).getResult()
                     : rt::RowsOp::create(b, call.getLoc(), b.getI64Type(), count).getResult();
@@ -241,7 +245,7 @@ LogicalResult FunctionLowering::lowerCall(OpBuilder &b, kern::CallOp call) {
     return success();
   }
   rt::LaunchOp::create(b, call.getLoc(), call.getCalleeAttr(), gridItems(b, call, kernel), arguments, arrivedAt(call),
-                       call.getNowaitAttr());
+                       gatheredAttr(call), call.getNowaitAttr());
   return success();
 }
 
@@ -255,9 +259,10 @@ void FunctionLowering::lowerSplit(OpBuilder &b, kern::CallOp call, const Describ
   const int64_t offset = *call.getPartials();
   arguments.push_back(rt::ArenaOp::create(b, loc, rt::PtrType::get(b.getContext()), offset));
   arguments.push_back(number(0));
+  const UnitAttr gathered = gatheredAttr(call);
   rt::LaunchOp::create(b, loc, call.getCalleeAttr(), gridItems(b, call, kernel), arguments, /*arrived=*/nullptr,
-                       /*nowait=*/nullptr);
-  Value tokens = rt::RowsOp::create(b, loc, i64, rt::Count::Token);
+                       gathered, /*nowait=*/nullptr);
+  Value tokens = rt::RowsOp::create(b, loc, i64, gathered ? rt::Count::Gathered : rt::Count::Token);
   Value below = arith::SubIOp::create(b, loc, number(splitTokens + 1), tokens);
   Value isSplit = arith::MinSIOp::create(b, loc, arith::MaxSIOp::create(b, loc, below, number(0)), number(1));
   Value most = rt::GridOp::create(b, loc, i64, isSplit, 1, 1, splitTokens);
@@ -265,7 +270,8 @@ void FunctionLowering::lowerSplit(OpBuilder &b, kern::CallOp call, const Describ
   Value items = rt::GridOp::create(b, loc, i64, arith::MinSIOp::create(b, loc, tokens, most), 1, merge.rowsPerItem,
                                    merge.itemsPerBlock);
   arguments.back() = number(1);
-  rt::LaunchOp::create(b, loc, call.getCalleeAttr(), items, arguments, /*arrived=*/nullptr, call.getNowaitAttr());
+  rt::LaunchOp::create(b, loc, call.getCalleeAttr(), items, arguments, /*arrived=*/nullptr, gathered,
+                       call.getNowaitAttr());
 }
 
 /// Lowers what is in a region; what is computed there for later ops is not there behind it.
@@ -312,6 +318,7 @@ LogicalResult FunctionLowering::lowerBlock(OpBuilder &b, Block &block) {
             .Case([&](nn::SampleOp sample) { return rt::SampleOp::create(b, op.getLoc()), success(); })
             .Case([&](mla::MergeFormsOp) { return success(); })
             .Case([&](dist::AllToAllOp o) { return lowerCollective(b, o), success(); })
+            .Case<dist::GatherSlicesOp, dist::ScatterSlicesOp>([&](auto o) { return lowerSlices(b, o), success(); })
             .Case([&](dist::ReceiveOp o) { return lowerStage(b, "receive", o.getSite(), o.getResult()), success(); })
             .Case([&](dist::SendOp o) { return lowerStage(b, "send", o.getSite(), o.getInput()), success(); })
             .Case([&](scf::IfOp branch) { return lowerIf(b, branch); })

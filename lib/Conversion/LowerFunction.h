@@ -36,6 +36,7 @@ private:
   mlir::LogicalResult lowerIf(mlir::OpBuilder &b, mlir::scf::IfOp op);
   mlir::LogicalResult lowerFor(mlir::OpBuilder &b, mlir::scf::ForOp op);
   void lowerCollective(mlir::OpBuilder &b, dist::AllToAllOp op);
+  void lowerSlices(mlir::OpBuilder &b, mlir::Operation *op);
   void lowerStage(mlir::OpBuilder &b, llvm::StringRef name, int64_t number, mlir::Value rows);
   mlir::LogicalResult checkCall(kern::CallOp call, const DescribedKernel &kernel);
   void lowerSplit(mlir::OpBuilder &b, kern::CallOp call, const DescribedKernel &kernel, int64_t splitTokens,

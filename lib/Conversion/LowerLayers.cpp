@@ -26,8 +26,20 @@ void FunctionLowering::lowerCollective(OpBuilder &b, dist::AllToAllOp op) {
   Value source = bufferAddress(b, op.getInput(), 0), to = bufferAddress(b, op.getTo(), 0);
   Value result = bufferAddress(b, op.getResult(), 0);
   Value from = bufferAddress(b, op.getFrom() ? op.getFrom() : op.getCame(), 0);
-  rt::CollectiveStartOp::create(b, loc, site, layer, source, to, result, from, /*rows=*/Value());
+  rt::CollectiveStartOp::create(b, loc, site, layer, source, to, result, from, /*rows=*/Value(),
+                                /*slices=*/ValueRange());
   rt::CollectiveWaitOp::create(b, loc, site);
+}
+
+/// The step counts: rows of all slices, or what all have of this rank's.
+void FunctionLowering::lowerSlices(OpBuilder &b, Operation *op) {
+  auto site = FlatSymbolRefAttr::get(b.getContext(), siteName(*dist::siteOf(op)));
+  Value source = bufferAddress(b, op->getOperand(0), 0);
+  SmallVector<Value> slices =
+      llvm::map_to_vector(op->getResults(), [&](Value result) { return bufferAddress(b, result, 0); });
+  rt::CollectiveStartOp::create(b, op->getLoc(), site, layer, source, /*to=*/Value(), /*result=*/Value(),
+                                /*from=*/Value(), /*rows=*/Value(), slices);
+  rt::CollectiveWaitOp::create(b, op->getLoc(), site);
 }
 
 /// A function of its own, which has the only start and wait of its site, whoever calls it.
@@ -41,7 +53,7 @@ void FunctionLowering::lowerStage(OpBuilder &b, StringRef name, int64_t number, 
   auto site = FlatSymbolRefAttr::get(b.getContext(), siteName(number));
   Value at = rt::ArenaOp::create(body, loc, rt::PtrType::get(b.getContext()), *mem::offsetOf(rows));
   rt::CollectiveStartOp::create(body, loc, site, /*layer=*/Value(), /*source=*/Value(), /*to=*/Value(),
-                                /*result=*/Value(), /*from=*/Value(), at);
+                                /*result=*/Value(), /*from=*/Value(), at, /*slices=*/ValueRange());
   rt::CollectiveWaitOp::create(body, loc, site);
   func::ReturnOp::create(body, loc);
   func::CallOp::create(b, loc, function);

@@ -107,6 +107,7 @@ void ProgramLowering::writeCollectives() {
       sites.push_back(op);
   });
   llvm::sort(sites, [](Operation *a, Operation *b) { return *dist::siteOf(a) < *dist::siteOf(b); });
+  const int64_t sliced = stageRanksOf(scheduled).ofGroup;
   const auto stages = std::max<int64_t>(static_cast<int64_t>(stagesOf(scheduled).size()) - 1, 1);
   auto list = [&](Operation *op, rt::Collective kind, rt::Axis axis, int64_t members, IntegerAttr quota,
                   IntegerAttr to) {
@@ -120,6 +121,8 @@ void ProgramLowering::writeCollectives() {
           list(op, rt::Collective::AllToAllRows, static_cast<rt::Axis>(all.getAxis()),
                all.getTo().getType().getMembers(), all.getQuotaAttr(), {});
         })
+        .Case([&](dist::GatherSlicesOp) { list(op, rt::Collective::GatherSlices, rt::Axis::Tp, sliced, {}, {}); })
+        .Case([&](dist::ScatterSlicesOp) { list(op, rt::Collective::ScatterSlices, rt::Axis::Tp, sliced, {}, {}); })
         .Case([&](dist::SendOp send) {
           list(op, rt::Collective::Send, rt::Axis::Pp, stages, {}, b.getI64IntegerAttr(send.getTo()));
         })
@@ -243,12 +246,14 @@ LogicalResult checkScheduled(ModuleOp module) {
 
 /// Every result of a collective has an offset, and sites are numbered from 0.
 LogicalResult checkCollectives(ModuleOp module) {
-  WalkResult result = module.walk([&](dist::AllToAllOp op) -> WalkResult {
+  WalkResult result = module.walk([&](nn::PlacedOp op) -> WalkResult {
+    if (!dist::siteOf(op))
+      return success();
     const size_t offsets = op.getOffsets().value_or(ArrayRef<int64_t>()).size();
     if (offsets == op->getNumResults())
       return success();
-    return op.emitError() << "lower-to-rt: the collective has " << offsets << " offsets of its " << op->getNumResults()
-                          << " results; run assign-memory first";
+    return op->emitError() << "lower-to-rt: the collective has " << offsets << " offsets of its " << op->getNumResults()
+                           << " results; run assign-memory first";
   });
   return failure(result.wasInterrupted() || failed(dist::checkSites(module, "lower-to-rt")));
 }

@@ -94,7 +94,7 @@ void ProgramDescription::numbers(StringRef name, ArrayRef<int64_t> values) {
 int64_t ProgramDescription::slots() {
   std::vector<int64_t> bytes, experts;
   for (auto weights : module.getOps<rt::WeightSlotsOp>()) {
-    const size_t end = static_cast<size_t>(weights.getFirst() + weights.getCount());
+    const size_t end = static_cast<size_t>(weights.getEnd());
     bytes.resize(std::max(bytes.size(), end));
     experts.resize(bytes.size());
     std::fill(bytes.begin() + weights.getFirst(), bytes.begin() + end, weights.getBytes());

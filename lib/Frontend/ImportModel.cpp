@@ -99,7 +99,7 @@ void Importer::weights(const WeightFamily &family) {
                                   {family.blocks->rows, family.blocks->columns}, b.getF32Type());
   nn::WeightsOp::create(b, types.place(family), b.getStringAttr(family.id), b.getStringAttr(family.pattern),
                         b.getArrayAttr(domains), storage, nn::SliceAttr(), /*held=*/IntegerAttr(),
-                        TypeAttr::get(logicalType(family)));
+                        /*parts=*/IntegerAttr(), /*along=*/IntegerAttr(), TypeAttr::get(logicalType(family)));
 }
 
 Attribute Importer::ropeScaling(const RopeSpec &rope) {
@@ -176,9 +176,9 @@ void Importer::stepFunction() {
 
 OwningOpRef<ModuleOp> Importer::run() {
   OwningOpRef<ModuleOp> module = ModuleOp::create(b, types.place("layers"), StringRef(spec.name));
-  (*module)->setAttr(
-      nn::NnDialect::limitsAttrName,
-      nn::LimitsAttr::get(b.getContext(), options.stepTokens, options.maxSequences, positions, options.outputRows));
+  (*module)->setAttr(nn::NnDialect::limitsAttrName,
+                     nn::LimitsAttr::get(b.getContext(), options.stepTokens, options.maxSequences, positions,
+                                         options.outputRows, std::nullopt));
   b.setInsertionPointToStart(module->getBody());
   for (const WeightFamily &family : spec.weights)
     weights(family);

@@ -141,7 +141,7 @@ void chooseHalves(const CompileOptions &options, Inputs &inputs) {
   const bool isLeftOut = leavesOverlapOut(options);
   if (isLeftOut)
     layout.overlap = false;
-  if (layout.ep == 1 || isLeftOut || !(layout.overlap || options.layout.empty()))
+  if ((layout.ep == 1 && layout.tp == 1) || isLeftOut || !(layout.overlap || options.layout.empty()))
     return;
   const Workload workload = defaultWorkload(inputs.spec);
   PlanRequest request{inputs.spec, inputs.topology, workload};

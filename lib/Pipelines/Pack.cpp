@@ -216,13 +216,13 @@ Expected<PackedRanks> packedRanks(const std::string &bundle, const std::string &
       readCompiledLayout(said.is_string() ? said.get<std::string>() : "", count, spec.layerCount());
   if (!layout)
     return damaged(bundle, "the layout of its manifest is none of " + std::to_string(count) + " ranks");
-  const int64_t ofStage = layout->ep;
+  const int64_t ofStage = layout->devicesOfStage();
   const std::vector<int64_t> bounds = stageBounds(spec, *layout);
   const auto has = [&](int64_t rank, int64_t layer) {
     const auto stage = static_cast<size_t>(rank / ofStage % layout->pp);
     return layer >= bounds[stage] && layer < bounds[stage + 1];
   };
-  if (ofStage == 1) { // each has all experts of its layers
+  if (layout->ep == 1) { // each has all experts of its layers
     for (const int64_t layer : spec.moeLayers())
       for (const int64_t rank : packed.ranks)
         for (int64_t expert = 0; has(rank, layer) && expert < spec.moe->experts; ++expert)

@@ -29,6 +29,7 @@ void buildPlannedForm(OpPassManager &pm, const PipelineOptions &options) {
 }
 
 void buildDistributedForm(OpPassManager &pm, const PipelineOptions &) {
+  pm.addPass(createShardAttention());
   pm.addPass(createShardExperts());
   pm.addPass(createPartitionStages());
   pm.addPass(createBoundDispersion());

@@ -50,7 +50,7 @@ void readModule(ModuleOp runtime, ProgramFacts &facts) {
   facts.l1Bytes = target.getL1();
   facts.l2Bytes = target.getL2();
   nn::LimitsAttr limits = nn::limitsOf(runtime);
-  facts.limits = {limits.getToken(), limits.getSeq(), limits.getPositions(), limits.getOutput()};
+  facts.limits = {limits.getStepRows(), limits.getSeq(), limits.getPositions(), limits.getOutput()};
   auto memory = runtime->getAttrOfType<mem::CertificateAttr>(mem::MemDialect::certificateAttrName);
   facts.weights = memory.getWeights();
   facts.cacheBytes = memory.getCache();
@@ -73,11 +73,13 @@ SmallVector<rt::WeightSlotsOp> slotsInOrder(ModuleOp module) {
 std::vector<SlotShares> slotShares(ModuleOp module) {
   std::vector<SlotShares> shares;
   for (rt::WeightSlotsOp slots : slotsInOrder(module))
-    appendShare(shares, slots.getCount(),
-                {slots.getExperts().value_or(0), slots.getItems().value_or(0), slots.getItemBytes().value_or(0)},
-                !slots.getStage()                          ? SlotStage::All
-                : *slots.getStage() == rt::StageEnd::First ? SlotStage::First
-                                                           : SlotStage::Last);
+    appendShare(shares,
+                {slots.getEnd() - slots.getFirst(),
+                 {slots.getExperts().value_or(0), slots.getItems().value_or(0), slots.getItemBytes().value_or(0)},
+                 !slots.getStage()                          ? SlotStage::All
+                 : *slots.getStage() == rt::StageEnd::First ? SlotStage::First
+                                                            : SlotStage::Last,
+                 slots.getParts().value_or(1)});
   return shares;
 }
 

@@ -39,6 +39,13 @@ TensorFamily familyOf(nn::WeightsOp op, const ModelSpec &spec) {
     family.slice = TensorSlice{view->getDim(), view->getFrom(), view->getTo()};
     family.transpose = view->getTranspose();
   }
+  if (op.getParts()) {
+    family.parts = *op.getParts();
+    family.along = *op.getAlong() - op.getLeadingDims();
+    const auto rank = static_cast<int64_t>(family.shape.size());
+    if (family.transpose && family.along >= rank - 2) // of the tensor before its last dimensions are swapped
+      family.along = 2 * rank - 3 - family.along;
+  }
   if (nn::BlocksAttr stored = op.getStorageAttr())
     family.blocks = {stored.getBlock()[0], stored.getBlock()[1]};
   return family;

@@ -18,7 +18,7 @@ void remarkNodes(const Device &device, const std::vector<SlotShares> &shares, Pl
   for (size_t node = 0; node < device.numa.size(); ++node) {
     int64_t last = first + device.numa[node], bytes = 0;
     for (const SlotShares &run : shares)
-      bytes += run.slots * k2rt_share_bytes(&run.share, first, last, device.cores);
+      bytes += run.slots / run.parts * k2rt_share_bytes(&run.share, first, last, device.cores);
     text += std::string(node == 0 ? ": " : "; ") + "node " + std::to_string(node) + " has workers " +
             std::to_string(first) + "-" + std::to_string(last - 1) + " and reads " + format(Bytes(bytes)) +
             " of the weights";

@@ -15,16 +15,18 @@
 
 namespace k2c::planner {
 
-std::vector<CachePlane> cachePlanes(const ModelSpec &spec, const Limits &limits, DType type, LayerRange range) {
+std::vector<CachePlane> cachePlanes(const ModelSpec &spec, const Limits &limits, DType type, int64_t tp,
+                                    LayerRange range) {
   std::vector<CachePlane> planes;
   for (const CachePool &pool : cachePools(spec))
     for (const CachedRow &row : pool.rows)
-      planes.push_back({row.plane, countWithin(pool.layers, range), row.width(), type, limits.pages(), pool.group});
+      planes.push_back({row.plane, countWithin(pool.layers, range), row.width() / (row.heads > 0 ? tp : 1), type,
+                        limits.pages(), pool.group});
   return planes;
 }
 
-std::vector<CachePlane> cachePlanes(const ModelSpec &spec, const Limits &limits, DType type) {
-  return cachePlanes(spec, limits, type, {0, spec.layerCount()});
+std::vector<CachePlane> cachePlanes(const ModelSpec &spec, const Limits &limits, DType type, int64_t tp) {
+  return cachePlanes(spec, limits, type, tp, {0, spec.layerCount()});
 }
 
 /// Routed experts of all weight slots of a rank.
@@ -48,13 +50,13 @@ static Bytes bytesIn(const PlannedOperand &operand, const std::vector<int64_t> &
 
 /// Weights and cache of the stage that has most of both.
 static void certifyFullest(const MemoryModel &model, const Limits &limits, MemoryCertificate &memory) {
-  const std::vector<PlannedOperand> operands = operandsOf(model.spec, model.expandedFrom, limits, model.expertSlots);
+  const std::vector<PlannedOperand> operands = operandsOf(model.spec, model.expandedFrom, limits, model.rank);
   for (size_t stage = 0; stage + 1 < model.stages.size(); ++stage) {
     Bytes weights, cached;
     for (const PlannedOperand &operand : operands)
       weights += bytesIn(operand, model.stages, stage);
     for (const CachePlane &plane :
-         cachePlanes(model.spec, limits, model.cache, {model.stages[stage], model.stages[stage + 1]}))
+         cachePlanes(model.spec, limits, model.cache, model.rank.tp, {model.stages[stage], model.stages[stage + 1]}))
       cached += plane.bytes();
     if (weights + cached > memory.weights + memory.cache)
       memory.weights = weights, memory.cache = cached;
@@ -68,8 +70,13 @@ MemoryCertificate MemoryModel::certify(const Limits &limits) const {
   memory.scratch = measured.scratchPerWorker * device.cores;
   memory.logits = Bytes(limits.maxOutputRows() * spec.vocab * 4);
   const int64_t groups = int64_t(cachePools(spec).size());
-  k2rt_limits runtime{limits.stepTokens, limits.maxSequences,          limits.maxContext,           groups,
-                      spec.vocab,        measured.tokenizerFile.value, expertsOf(spec, expertSlots)};
+  k2rt_limits runtime{limits.stepTokens,
+                      limits.maxSequences,
+                      limits.maxContext,
+                      groups,
+                      spec.vocab,
+                      measured.tokenizerFile.value,
+                      expertsOf(spec, rank.expertSlots)};
   memory.collectives = Bytes(k2rt_exchange_bytes(&runtime, ranks));
   memory.reserve = Bytes(k2rt_reserve_bytes(&runtime) + k2rt_worker_bytes(&runtime, device.cores));
   return memory;
@@ -80,7 +87,7 @@ static double approximateBytes(const ModelSpec &spec, const Limits &limits) {
   double bytes = 0;
   for (const auto &[name, rope] : spec.ropes)
     bytes += double(limits.maxContext) * double(rope.dims) * 4;
-  for (const CachePlane &plane : cachePlanes(spec, limits, DType::F32))
+  for (const CachePlane &plane : cachePlanes(spec, limits, DType::F32, /*tp=*/1))
     bytes += double(plane.layers) * double(plane.pages) * double(Limits::page) * double(plane.width) * 4;
   return bytes;
 }

@@ -10,6 +10,7 @@
 
 #include "k2c/Kernels/WeightShare.h"
 #include "k2c/Model/Layers.h"
+#include "k2c/Planner/TensorParts.h"
 #include "k2c/Weights/WeightMap.h"
 #include <numeric>
 
@@ -49,13 +50,13 @@ static PanelLayout stored(Matrix matrix, const WeightFamily &family, int64_t row
 
 /// W_kvb [heads * (nope + value)][latent].
 static void addLatentExpansion(const WeightFamily &family, const AttentionSizes &sizes, int64_t expandedFrom,
-                               std::vector<PlannedOperand> &operands) {
+                               int64_t tp, std::vector<PlannedOperand> &operands) {
   DType type = packedType(family);
-  int64_t latent = sizes.absorbedValue, head = family.shape[0] / sizes.heads;
+  int64_t latent = sizes.absorbedValue, head = family.shape[0] / sizes.heads, heads = sizes.heads / tp;
   int64_t nope = head - sizes.value;
-  PanelLayout uk = stored({type, sizes.heads, nope, latent}, family, head);
-  PanelLayout absorbed = stored({type, sizes.heads, latent, nope}, family, head, /*transposed=*/true);
-  PanelLayout uv = stored({type, sizes.heads, sizes.value, latent}, family, std::gcd(head, nope));
+  PanelLayout uk = stored({type, heads, nope, latent}, family, head);
+  PanelLayout absorbed = stored({type, heads, latent, nope}, family, head, /*transposed=*/true);
+  PanelLayout uv = stored({type, heads, sizes.value, latent}, family, std::gcd(head, nope));
   if (expandedFrom >= 0)
     operands.push_back(operand(family, ".uk", uk, Use::Expanded));
   if (expandedFrom != 0)
@@ -63,32 +64,40 @@ static void addLatentExpansion(const WeightFamily &family, const AttentionSizes 
   operands.push_back(operand(family, ".uv", uv, Use::Attention));
 }
 
-/// `headRows`: rows of one head where the frontend cuts the matrix in heads, else 0.
-static PlannedOperand plainOperand(const WeightFamily &family, int64_t headRows, int64_t expertSlots) {
+/// `headRows`: rows of one head where the frontend cuts the matrix in heads, else 0. `rows` and `columns`: of the
+/// family, how many the rank has.
+static PlannedOperand plainOperand(const WeightFamily &family, int64_t headRows, int64_t expertSlots, int64_t rows,
+                                   int64_t columns) {
   DType type = packedType(family);
   int64_t layers = family.layerCount(), parts = std::max<int64_t>(1, int64_t(family.alternatives.size()));
   if (family.id == "embed")
     return operand(family.id, StageEnd::First, RowMajor{type, family.elements()}, Use::Lookup);
   if (family.shape.size() < 2)
-    return operand(family, "", RowMajor{type, parts * family.elements()}, Use::Every);
+    return operand(family, "", RowMajor{type, parts * rows}, Use::Every);
   const int64_t experts = family.experts ? expertSlots : 0, matrices = std::max<int64_t>(1, experts);
-  PanelLayout layout =
-      stored({type, matrices, parts * family.shape[0], family.shape[1], parts == 2 ? 2 : 1}, family, headRows);
+  PanelLayout layout = stored({type, matrices, parts * rows, columns, parts == 2 ? 2 : 1}, family, headRows);
   Use use = family.experts ? Use::Chosen : family.id == "head" ? Use::Logits : Use::Every;
   return operand(family, "", layout, use, double(layers * parts * family.elements()), experts);
 }
 
 std::vector<PlannedOperand> operandsOf(const ModelSpec &spec, int64_t expandedFrom, const Limits &limits,
-                                       int64_t expertSlots) {
+                                       RankParts rank) {
   std::vector<PlannedOperand> operands;
+  const std::map<std::string, MatrixCut> cuts = tensorCuts(spec, rank.tp);
   const MlaSpec *mla = spec.latentAttention();
   const std::map<std::string, int64_t> heads = headsOfWeights(spec);
+  auto partsOf = [&](const WeightFamily &family, MatrixCut dimension) {
+    const auto cut = cuts.find(family.id);
+    return cut != cuts.end() && cut->second == dimension ? rank.tp : 1;
+  };
   for (const WeightFamily &family : spec.weights) {
     auto cut = heads.find(family.id);
     if (mla && family.id == "kv_b")
-      addLatentExpansion(family, attentionSizes(*mla), expandedFrom, operands);
+      addLatentExpansion(family, attentionSizes(*mla), expandedFrom, rank.tp, operands);
     else
-      operands.push_back(plainOperand(family, cut == heads.end() ? 0 : family.shape[0] / cut->second, expertSlots));
+      operands.push_back(plainOperand(family, cut == heads.end() ? 0 : family.shape[0] / cut->second, rank.expertSlots,
+                                      family.shape[0] / partsOf(family, MatrixCut::Rows),
+                                      family.shape.back() / partsOf(family, MatrixCut::Columns)));
   }
   if (const WeightFamily *embed = spec.find("embed"); embed && spec.tiedEmbeddings)
     operands.push_back(operand("head", StageEnd::Last, PanelLayout{{packedType(*embed), 1, spec.vocab, spec.hidden}},
@@ -96,6 +105,9 @@ std::vector<PlannedOperand> operandsOf(const ModelSpec &spec, int64_t expandedFr
   for (const auto &[name, rope] : spec.ropes)
     operands.push_back(
         operand(name, StageEnd::All, Table{limits.maxContext * rope.dims * 4, "", nullptr}, Use::Lookup));
+  for (PlannedOperand &operand : operands)
+    operand.multiplyAdds /=
+        double(rank.tp); // a part of the weights for all rows, or all of them for a part of the rows
   return operands;
 }
 

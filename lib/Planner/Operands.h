@@ -31,13 +31,18 @@ struct PlannedOperand {
   StageEnd end = StageEnd::All;
   Use use = Use::Every;
   double multiplyAdds =
-      0; ///< of one token row, all layers; for Chosen, of one expert a layer. Attention counts its own
+      0; ///< of one token row of its step, all layers; for Chosen, of one expert a layer. Attention counts its own
 };
 
-/// The operands of one rank of `spec`, which has `expertSlots` slots for the routed experts of a layer, when latent
-/// attention takes the forms of `expandedFrom` (see MlaForms.h).
+/// What one rank has of a model.
+struct RankParts {
+  int64_t expertSlots = 0; ///< for the routed experts of a layer
+  int64_t tp = 1;          ///< ranks that have parts of its weights (TensorParts.h)
+};
+
+/// The operands of one rank of `spec` when latent attention takes the forms of `expandedFrom` (see MlaForms.h).
 std::vector<PlannedOperand> operandsOf(const ModelSpec &spec, int64_t expandedFrom, const Limits &limits,
-                                       int64_t expertSlots);
+                                       RankParts rank);
 
 } // namespace k2c::planner
 

@@ -89,9 +89,16 @@ static Remark layoutRemark(const ModelSpec &spec, const Topology &topology, cons
   if (plan.layout.pp > 1)
     text += " " + std::to_string(plan.layout.pp) + " stages of at most " +
             std::to_string((spec.layerCount() + plan.layout.pp - 1) / plan.layout.pp) + " layers";
-  if (plan.layout.dp > 1)
-    text += std::string(plan.layout.pp > 1 ? ", ranks with" : "") + " sequences of their own, and " +
-            std::to_string(plan.expertSlots) + " slots each for the " + std::to_string(spec.moe->experts) +
+  const bool isBehind = plan.layout.pp > 1;
+  if (plan.layout.tp > 1)
+    text += std::string(isBehind ? ", groups" : " groups") + " of " + std::to_string(plan.layout.tp) +
+            " ranks with sequences of their own, each with a part of the heads";
+  if (plan.layout.ep > 1)
+    text += std::string(plan.layout.tp > 1 ? ""
+                        : isBehind         ? ", ranks with sequences of their own"
+                                           : " sequences of "
+                                             "their own") +
+            ", and " + std::to_string(plan.expertSlots) + " slots each for the " + std::to_string(spec.moe->experts) +
             " experts of a layer";
   return {"attach-plan",
           text,
@@ -165,16 +172,17 @@ Expected<Plan> planHost(const ModelSpec &spec, const Topology &topology, const L
                      cache,
                      plan.expandedFrom,
                      plan.ranks,
-                     plan.expertSlots,
+                     {plan.expertSlots, plan.layout.tp},
                      stageBounds(spec, options.layout)};
   if (options.mustFit)
     if (Status status = memory.check(limits); !status)
       return status.takeError();
   plan.memory = memory.certify(limits);
-  plan.cache = cachePlanes(spec, limits, cache);
+  plan.cache = cachePlanes(spec, limits, cache, plan.layout.tp);
   for (const CachePlane &plane : plan.cache)
     plan.cachePerToken += Bytes(plane.layers * plane.width * byteWidth(plane.type));
-  for (const PlannedOperand &operand : operandsOf(spec, plan.expandedFrom, limits, plan.expertSlots)) {
+  for (const PlannedOperand &operand :
+       operandsOf(spec, plan.expandedFrom, limits, {plan.expertSlots, plan.layout.tp})) {
     plan.families.push_back(operand.packed);
     if (operand.use == Use::Chosen && plan.expertSlots > 0)
       plan.expertBytes += Bytes(operand.packed.bytes.value / plan.expertSlots);

@@ -44,7 +44,8 @@ std::vector<Work> stepWork(const ModelSpec &spec, const Plan &plan, const StepSh
       experts{"experts", Flops(0), Bytes(0)}, logits{"logits", Flops(0), Bytes(0)};
   Work attention{"attention", attentionFlops(spec, plan, shape),
                  Bytes(plan.cachePerToken.value * shape.sequences * (shape.context + shape.tokens))};
-  for (const PlannedOperand &operand : operandsOf(spec, plan.expandedFrom, plan.limits, plan.expertSlots)) {
+  for (const PlannedOperand &operand :
+       operandsOf(spec, plan.expandedFrom, plan.limits, {plan.expertSlots, plan.layout.tp})) {
     Bytes bytes = operand.packed.bytes;
     switch (operand.use) {
     case Use::Lookup:

@@ -72,6 +72,7 @@ FlatSymbolRefAttr Absorber::slice(nn::WeightsOp kvb, StringRef suffix, int64_t f
     b.setInsertionPointAfter(kvb);
     auto family = nn::WeightsOp::create(b, kvb.getLoc(), b.getStringAttr(name), kvb.getSourceAttr(),
                                         kvb.getDomainsAttr(), kvb.getStorageAttr(), view, /*held=*/IntegerAttr(),
+                                        /*parts=*/IntegerAttr(), /*along=*/IntegerAttr(),
                                         TypeAttr::get(RankedTensorType::get(view.getShape(), whole.getElementType())));
     known = FlatSymbolRefAttr::get(symbols.insert(family));
   }

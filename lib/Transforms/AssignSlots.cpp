@@ -5,9 +5,10 @@
 //
 //   kern.call @qa(%x, @w[%l])   ->   rt.weight_slots @w.panels of @w first 12 count 3 .. layout #rt.panels<..>
 //
-// A family read in two layouts (a tied embedding) has two sets of slots. Of ranks in stages, what only calls on
-// entering or on output rows read is on the first or the last one. This is the only place that numbers slots: the
-// runtime form, the weight map, the manifest and the certificate read what stands here.
+// A family read in two layouts (a tied embedding) has two sets of slots, and of one that ranks have parts of, each
+// layer has a slot for each part. Of ranks in stages, what only calls on entering or on output rows read is on the
+// first or the last one. This is the only place that numbers slots: the runtime form, the weight map, the manifest and
+// the certificate read what stands here.
 //
 //===----------------------------------------------------------------------===//
 #include "dialects/Rt/Rt.h"
@@ -80,11 +81,11 @@ void Numbering::add(kern::CallOp call, FlatSymbolRefAttr family, const Operand &
   auto number = [&](int64_t value) { return value > 0 ? b.getI64IntegerAttr(value) : IntegerAttr(); };
   StringRef suffix = isa<rt::PanelsAttr>(layout) ? ".panels" : isa<rt::RowsAttr>(layout) ? ".matrix" : ".rows";
   std::string name = (family.getValue() + suffix).str();
-  slots =
-      rt::WeightSlotsOp::create(b, source->getLoc(), b.getStringAttr(name), family, b.getI64IntegerAttr(next),
-                                b.getI64IntegerAttr(count), b.getI64IntegerAttr(weightBytes(operand, matrices)), layout,
-                                stage, number(share.experts), number(share.items), number(share.item_bytes));
-  next += count;
+  slots = rt::WeightSlotsOp::create(b, source->getLoc(), b.getStringAttr(name), family, b.getI64IntegerAttr(next),
+                                    b.getI64IntegerAttr(count), b.getI64IntegerAttr(weightBytes(operand, matrices)),
+                                    layout, weights ? weights.getPartsAttr() : IntegerAttr(), stage,
+                                    number(share.experts), number(share.items), number(share.item_bytes));
+  next = slots.getEnd();
 }
 
 LogicalResult Numbering::run() {

@@ -46,7 +46,7 @@ struct ChooseTiles : impl::ChooseTilesBase<ChooseTiles> {
     TileConfig tile = tiles[choice % tiles.size()];
     if (auto limits = nn::limitsOf(getOperation()))
       tile.splitTokens =
-          splitTokensFor(described->desc, tile, cpu.getCores(), limits.getToken(), limits.getPositions());
+          splitTokensFor(described->desc, tile, cpu.getCores(), limits.getStepRows(), limits.getPositions());
     kernel.setTileAttr(tileAttr(&getContext(), tile));
     std::string whole;
     llvm::raw_string_ostream(whole) << kernel.getTileAttr();

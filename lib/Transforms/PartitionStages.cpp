@@ -33,13 +33,6 @@ using namespace mlir;
 
 namespace {
 
-/// How many sites the module has.
-int64_t sitesIn(ModuleOp module) {
-  int64_t sites = 0;
-  module.walk([&](Operation *op) { sites += dist::siteOf(op).has_value(); });
-  return sites;
-}
-
 /// The ops of one block that make `rows` of the step, from the embedding on, and what else reads what they make.
 FailureOr<llvm::SetVector<Operation *>> makersOf(Value rows, nn::LayersOp layers) {
   llvm::SetVector<Operation *> makers;
@@ -131,7 +124,7 @@ struct PartitionStages : impl::PartitionStagesBase<PartitionStages> {
     });
     if (stages.empty() || lists.empty())
       return markAllAnalysesPreserved();
-    int64_t site = sitesIn(module);
+    int64_t site = dist::countSites(module);
     for (nn::LayersOp layers : lists) {
       const int64_t end = cast<nn::LayerRunAttr>(layers.getRuns().getValue().back()).getTo();
       if (end != stages.back()) {

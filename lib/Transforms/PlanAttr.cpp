@@ -44,6 +44,7 @@ StageRanks stageRanksOf(ModuleOp module) {
   if (layout && layout->devices() == topology.getRanks()) {
     stage.ranks /= layout->pp * layout->replicas;
     stage.nodes = nodesOfStage(*layout, topology.getNodes());
+    stage.ofGroup = layout->tp;
   }
   return stage;
 }

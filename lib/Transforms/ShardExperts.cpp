@@ -274,10 +274,12 @@ FailureOr<Division> divisionOf(ModuleOp module) {
     return module.emitError() << "shard-experts: " << layout.error().text();
   nn::LimitsAttr limits = nn::limitsOf(module);
   const int64_t stageRanks = layout->devices() / (layout->pp * layout->replicas);
-  if (layout->devices() < 2 || layout->ep != stageRanks || layout->dp != layout->ep || !limits)
+  const bool isGroup = layout->ep == 1 && layout->tp == stageRanks; // each rank has all experts
+  if (layout->devices() < 2 || (layout->ep != stageRanks && !isGroup) || layout->etp != 1 ||
+      layout->tp * layout->dp != stageRanks || !limits)
     return module.emitError() << "shard-experts: the plan's layout is '" << plan.getLayout() << "' of "
                               << layout->devices() << " ranks; this build compiles for one, '" << oneRankLayout
-                              << "', or for as many expert as data-parallel ranks, 'ep=2,dp=2', under nn.limits";
+                              << "', or for as many expert ranks as a stage has, 'ep=2,dp=2', under nn.limits";
   auto topology = module->getAttrOfType<dist::TopologyAttr>(dist::DistDialect::topologyAttrName);
   const int64_t nodes =
       topology && topology.getRanks() == layout->devices() ? nodesOfStage(*layout, topology.getNodes()) : 1;
@@ -298,7 +300,7 @@ struct ShardExperts : impl::ShardExpertsBase<ShardExperts> {
     SmallVector<moe::ExpertsOp> work;
     getOperation().walk([&](moe::ExpertsOp op) { work.push_back(op); });
     SymbolTable symbols(getOperation());
-    int64_t site = 0;
+    int64_t site = dist::countSites(getOperation());
     for (moe::ExpertsOp op : work) {
       Expansion expansion(op, *division);
       if (division->ranks == 1)

@@ -15,13 +15,12 @@ static bool destroys(const Effect &effect) { return effect.isRead() && effect.is
 /// loop.
 static bool isMadeBeside(Value value, kern::CallOp call) {
   Operation *maker = value.getDefiningOp();
-  return maker && isa<kern::CallOp, dist::AllToAllOp>(maker) && maker->getBlock() == call->getBlock();
+  return isa_and_nonnull<nn::PlacedOp>(maker) && maker->getBlock() == call->getBlock();
 }
 
 /// The reader is a call or an exchange, which gives the rows no other name, and over when `call` begins.
 static bool isReadBefore(Operation *reader, kern::CallOp call) {
-  return isa<kern::CallOp, dist::AllToAllOp>(reader) && reader->getBlock() == call->getBlock() &&
-         reader->isBeforeInBlock(call);
+  return isa<nn::PlacedOp>(reader) && reader->getBlock() == call->getBlock() && reader->isBeforeInBlock(call);
 }
 
 LogicalResult verifyDestroyed(FunctionOpInterface function, SymbolTable &symbols, KernelDescriptions &descriptions,

@@ -9,6 +9,7 @@
 #include "VerifyCollectives.h"
 #include "VerifyDestroyed.h"
 #include "VerifyGroups.h"
+#include "VerifySlices.h"
 #include "VerifyStages.h"
 #include "VerifyWaits.h"
 #include "dialects/Mem/Mem.h"
@@ -220,7 +221,8 @@ LogicalResult Checker::checkProofs() {
   if (form == Form::Runtime)
     return failure(failed(rt::checkFunctions(module, who)) || failed(verifyWaits(module, who)));
   return failure((form == Form::Scheduled && failed(checkGroups())) || failed(verifyCollectives(module, who)) ||
-                 failed(verifyStages(module, who)) || failed(verifyBounds(module, who)));
+                 failed(verifySlices(module, who)) || failed(verifyStages(module, who)) ||
+                 failed(verifyBounds(module, who)));
 }
 
 LogicalResult Checker::checkGroups() {

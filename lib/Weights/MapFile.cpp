@@ -4,8 +4,8 @@
 //   {"slot":0,"family":"down","layer":3,"layout":{"kind":"panels","type":"bf16","matrices":384,"n":7168,"k":2048,
 //    "parts":1},"sources":[{"name":"model.layers.3...","shape":[7168,2048],"slice":[0,0,10],"transpose":true},..]}
 // "experts":384 says that each matrix of the layout is a range of its own.
-// `slice` (dimension, from, to) and `transpose` are left out where there is none, `stored` (the checkpoint's shape)
-// where the tensor is read as it is. Block-scaled matrices have "scales":
+// `slice` (dimension, from, to), `part` (likewise, of what the slice leaves) and `transpose` are left out where there
+// is none, `stored` (the checkpoint's shape) where the tensor is read as it is. Block-scaled matrices have "scales":
 // [columns, rows] of a block in the layout and "scales":{"name":"model.layers.3...._scale_inv","block":[128,128]} in
 // each source.
 //
@@ -61,8 +61,9 @@ static std::string mapText(const WeightMap &map, const std::vector<std::string> 
     json["sources"] = Json::array();
     for (const SourceTensor &source : slot.sources) {
       Json entry = {{"name", source.name}, {"shape", source.shape}};
-      if (source.slice)
-        entry["slice"] = {source.slice->dimension, source.slice->from, source.slice->to};
+      for (const auto &[key, slice] : {std::pair{"slice", &source.slice}, std::pair{"part", &source.part}})
+        if (*slice)
+          entry[key] = {(*slice)->dimension, (*slice)->from, (*slice)->to};
       if (source.transpose)
         entry["transpose"] = true;
       if (source.scales)
@@ -145,10 +146,11 @@ static SourceTensor readSource(const JsonFields &in) {
   SourceTensor source;
   source.name = in.string("name");
   source.shape = readShape(in, "shape");
-  if (in.has("slice")) {
-    const std::vector<int64_t> slice = readIntegers(in, "slice", 3);
-    source.slice = TensorSlice{slice[0], slice[1], slice[2]};
-  }
+  for (const auto &[key, slice] : {std::pair{"slice", &source.slice}, std::pair{"part", &source.part}})
+    if (in.has(key)) {
+      const std::vector<int64_t> numbers = readIntegers(in, key, 3);
+      *slice = TensorSlice{numbers[0], numbers[1], numbers[2]};
+    }
   source.transpose = in.flag("transpose", false);
   if (in.has("scales")) {
     const JsonFields scales = in.object("scales");

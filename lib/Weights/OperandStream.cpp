@@ -47,9 +47,10 @@ static std::string recipeOf(const SourceTensor &source, DType stored) {
   std::string text = " source " + std::string(name(stored));
   for (int64_t dimension : source.shape)
     text += " " + std::to_string(dimension);
-  if (source.slice)
-    text += " slice " + std::to_string(source.slice->dimension) + " " + std::to_string(source.slice->from) + " " +
-            std::to_string(source.slice->to);
+  for (const auto &[word, slice] : {std::pair{" slice ", &source.slice}, std::pair{" part ", &source.part}})
+    if (*slice)
+      text += word + std::to_string((*slice)->dimension) + " " + std::to_string((*slice)->from) + " " +
+              std::to_string((*slice)->to);
   if (source.scales)
     text += " blocks " + std::to_string(source.scales->blockRows) + " " + std::to_string(source.scales->blockColumns);
   return text + (source.transpose ? " transpose" : "");

@@ -1,7 +1,8 @@
 //===- SourceReader.cpp - The rows of an operand, in order ----------------===//
 //
-// A slice leaves runs of `kept * inner` elements in every `size * inner`; a read of consecutive elements of the sliced
-// tensor is one file read for each run it touches. Nothing is ever asked for twice, so hashing on the way is one pass.
+// A slice leaves runs of `kept * inner` elements in every `size * inner`, and a part of that has runs of its own; a
+// read of consecutive elements is one file read for each run it touches. Nothing is ever asked for twice, so hashing on
+// the way is one pass.
 //
 //===----------------------------------------------------------------------===//
 #include "SourceReader.h"
@@ -32,6 +33,23 @@ static bool converts(DType stored, DType packed) {
   return stored == packed || (packed == DType::F32 && (stored == DType::BF16 || stored == DType::F16));
 }
 
+/// What `slice` leaves of a tensor of `shape`, which becomes the shape of that.
+Expected<SourceReader::Cut> SourceReader::cut(const std::optional<TensorSlice> &slice,
+                                              std::vector<int64_t> &shape) const {
+  if (!slice)
+    return Cut{1, 0, 1, product(shape)};
+  if (slice->dimension < 0 || slice->dimension >= int64_t(shape.size()) || slice->from < 0 || slice->to < slice->from ||
+      slice->to > shape[slice->dimension])
+    return Error{"tensor '" + shortened(source->name) + "'",
+                 "slice [" + std::to_string(slice->from) + ", " + std::to_string(slice->to) + ") of dimension " +
+                     std::to_string(slice->dimension) + " is outside its shape " + shapeText(shape),
+                 ""};
+  const auto at = shape.begin() + slice->dimension;
+  const Cut made{*at, slice->from, slice->to - slice->from, product({at + 1, shape.end()})};
+  *at = made.kept;
+  return made;
+}
+
 Expected<SourceReader> SourceReader::open(const TensorSource &tensors, const SourceTensor &source, DType packed) {
   Expected<StoredTensor> stored = tensors.find(source.name);
   if (!stored)
@@ -60,21 +78,11 @@ Expected<SourceReader> SourceReader::open(const TensorSource &tensors, const Sou
     if (Status status = reader.openScales(stored->shape); !status)
       return status.takeError();
   std::vector<int64_t> shape = source.shape;
-  reader.inner = elements;
-  if (source.slice) {
-    const TensorSlice &slice = *source.slice;
-    if (slice.dimension < 0 || slice.dimension >= int64_t(shape.size()) || slice.from < 0 || slice.to < slice.from ||
-        slice.to > shape[slice.dimension])
-      return Error{"tensor '" + shortened(source.name) + "'",
-                   "slice [" + std::to_string(slice.from) + ", " + std::to_string(slice.to) + ") of dimension " +
-                       std::to_string(slice.dimension) + " is outside its shape " + shapeText(shape),
-                   ""};
-    auto at = shape.begin() + slice.dimension;
-    reader.outer = product({shape.begin(), at});
-    reader.size = *at;
-    reader.inner = product({at + 1, shape.end()});
-    reader.from = slice.from;
-    reader.kept = *at = slice.to - slice.from;
+  for (auto [slice, cut] : {std::pair{&source.slice, &reader.slice}, std::pair{&source.part, &reader.part}}) {
+    Expected<Cut> made = reader.cut(*slice, shape);
+    if (!made)
+      return made.takeError();
+    *cut = *made;
   }
   if (source.transpose && shape.size() < 2)
     return Error{"tensor '" + shortened(source.name) + "'",
@@ -128,16 +136,13 @@ static void convert(const char *in, int64_t step, char *out, int64_t count, DTyp
 // Reading
 //===----------------------------------------------------------------------===//
 
-/// Element of the stored tensor that is number `index` of the sliced one.
-int64_t SourceReader::elementAt(int64_t index) const {
-  int64_t run = kept * inner;
-  return index / run * size * inner + from * inner + index % run;
-}
+/// Element of the stored tensor that is number `index` of what is read of it.
+int64_t SourceReader::elementAt(int64_t index) const { return slice.at(part.at(index)); }
 
 Status SourceReader::readElements(int64_t first, int64_t count, char *out, RunningHash &hash) const {
-  int64_t width = byteWidth(storedType), run = kept * inner;
+  int64_t width = byteWidth(storedType);
   while (count > 0) {
-    int64_t length = std::min(count, run - first % run), element = elementAt(first);
+    int64_t length = std::min({count, part.left(first), slice.left(part.at(first))}), element = elementAt(first);
     if (Status status = tensors->read(source->name, element * width, out, length * width); !status)
       return status;
     if (std::optional<int64_t> at = firstNonFinite(out, length, storedType))

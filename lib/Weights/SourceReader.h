@@ -16,7 +16,7 @@ namespace k2c::weights {
 /// One source tensor as rows of `columns()` elements.
 class SourceReader {
 public:
-  /// Checks name, shape, slice and element type against what is stored. Errors name the tensor and both values.
+  /// Checks name, shape, slices and element type against what is stored. Errors name the tensor and both values.
   static Expected<SourceReader> open(const TensorSource &tensors, const SourceTensor &source, DType packed);
 
   int64_t rows() const { return matrices * (source->transpose ? matrixColumns : matrixRows); }
@@ -47,8 +47,17 @@ private:
   const TensorSource *tensors = nullptr;
   const SourceTensor *source = nullptr;
   DType storedType = DType::F32, packedType = DType::F32;
-  // The tensor is [outer][size][inner] around the sliced dimension; `kept` of `size`, from `from`, remain.
-  int64_t outer = 1, size = 1, from = 0, kept = 1, inner = 1;
+  /// Of a tensor [..][size][inner], `kept` of `size` remain, from `from` on.
+  struct Cut {
+    int64_t size = 1, from = 0, kept = 1, inner = 1;
+    /// Where element `index` of what remains is in the tensor, and how many follow it there.
+    int64_t at(int64_t index) const {
+      return index / (kept * inner) * size * inner + from * inner + index % (kept * inner);
+    }
+    int64_t left(int64_t index) const { return kept * inner - index % (kept * inner); }
+  };
+  Expected<Cut> cut(const std::optional<TensorSlice> &slice, std::vector<int64_t> &shape) const;
+  Cut slice, part; // of what the slice leaves
   // The last two dimensions of the sliced tensor, before the transpose, and how many such matrices there are.
   int64_t matrices = 1, matrixRows = 1, matrixColumns = 1;
   int64_t loaded = -1;     // the matrix in `block`, for a transposed source

@@ -29,7 +29,16 @@ static std::vector<std::string> alternativesOf(const std::string &pattern) {
   return {pattern};
 }
 
-std::vector<SourceTensor> sourcesOf(const TensorFamily &family, std::optional<int64_t> layer) {
+/// Part `part` of what a slice leaves of the family's tensors.
+static std::optional<TensorSlice> partOf(const TensorFamily &family, int64_t part) {
+  if (family.parts == 1)
+    return std::nullopt;
+  const bool isSliced = family.slice && family.slice->dimension == family.along;
+  const int64_t size = isSliced ? family.slice->to - family.slice->from : family.shape[family.along];
+  return TensorSlice{family.along, size * part / family.parts, size * (part + 1) / family.parts};
+}
+
+std::vector<SourceTensor> sourcesOf(const TensorFamily &family, std::optional<int64_t> layer, int64_t part) {
   std::string pattern = layer ? replaced(family.pattern, "{layer}", std::to_string(*layer)) : family.pattern;
   std::vector<int64_t> experts = membersOf(family.experts.value_or(IndexSet{{0, 1, 1}}));
   std::vector<std::string> alternatives = alternativesOf(pattern);
@@ -37,7 +46,7 @@ std::vector<SourceTensor> sourcesOf(const TensorFamily &family, std::optional<in
   for (int64_t expert : experts)
     for (const std::string &alternative : alternatives) {
       std::string name = family.experts ? replaced(alternative, "{expert}", std::to_string(expert)) : alternative;
-      sources.push_back({name, family.shape, family.slice, family.transpose, {}, family.stored});
+      sources.push_back({name, family.shape, family.slice, family.transpose, {}, family.stored, partOf(family, part)});
       if (family.blocks)
         sources.back().scales = SourceScales{name + scaleSuffix, family.blocks->first, family.blocks->second};
     }
@@ -47,7 +56,9 @@ std::vector<SourceTensor> sourcesOf(const TensorFamily &family, std::optional<in
 int64_t appendSlots(WeightMap &map, const TensorFamily &family, const Transform &transform, int64_t experts) {
   int64_t first = int64_t(map.slots.size());
   auto append = [&](std::optional<int64_t> layer) {
-    map.slots.push_back({int64_t(map.slots.size()), family.name, layer, sourcesOf(family, layer), transform, experts});
+    for (int64_t part = 0; part < family.parts; ++part)
+      map.slots.push_back(
+          {int64_t(map.slots.size()), family.name, layer, sourcesOf(family, layer, part), transform, experts});
   };
   if (!family.layers)
     append(std::nullopt);

@@ -84,3 +84,35 @@ module attributes {nn.limits = #nn.limits<token = 10, seq = 3, context = 64>, me
     return
   }
 }
+
+// -----
+
+// So have slices: each result of a scatter.
+!x = tensor<?x64xf32, #nn.rows<token>>
+!all = tensor<?x64xf32, #nn.rows<gathered>>
+module attributes {nn.limits = #nn.limits<token = 10 of 20, seq = 3, context = 64, output = 3>, mem.certificate = #mem.certificate<weights = 0, cache = 0, arena = 0, scratch = 0, logits = 0>} {
+  nn.layer @layer(%l: index, %x: !x, %b: !nn.batch) -> !x attributes {mem.arguments = array<i64: 0>} {
+    %all = dist.gather_slices %x site 0 at [2560] : !x -> !all
+    // expected-error @below {{lower-to-rt: the collective has 1 offsets of its 2 results; run assign-memory first}}
+    %p0, %p1 = dist.scatter_slices %all site 1 at [7680] : !all -> !x, !x
+    nn.yield %x : !x
+  }
+  func.func @step(%b: !nn.batch) attributes {nn.entry = "serve"} {
+    return
+  }
+}
+
+// -----
+
+!x = tensor<?x64xf32, #nn.rows<token>>
+!all = tensor<?x64xf32, #nn.rows<gathered>>
+module attributes {nn.limits = #nn.limits<token = 10 of 20, seq = 3, context = 64, output = 3>, mem.certificate = #mem.certificate<weights = 0, cache = 0, arena = 0, scratch = 0, logits = 0>} {
+  nn.layer @layer(%l: index, %x: !x, %b: !nn.batch) -> !x attributes {mem.arguments = array<i64: 0>} {
+    // expected-error @below {{lower-to-rt: the collective has 0 offsets of its 1 results; run assign-memory first}}
+    %all = dist.gather_slices %x site 0 : !x -> !all
+    nn.yield %x : !x
+  }
+  func.func @step(%b: !nn.batch) attributes {nn.entry = "serve"} {
+    return
+  }
+}

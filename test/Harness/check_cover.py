@@ -19,12 +19,14 @@ from check_invariance import draw
 from check_placements import placement
 from check_ranks import LIMITS, expect, topology
 from start_ranks import __file__ as starter
+from wide import checkpoint
 
 WAYS = {
     "checkpoint": ("mixtral", "qwen3_moe", "deepseek_v2_lite", "deepseek_v3", "deepseek_v3_fp8", "kimi_k2", "olmoe",
                    "odd_mixtral", "odd_kimi_k2", "odd_minimax_m2", "odd_qwen3_alternating", "deepseek_v3_alternating",
-                   "llama", "odd_smollm3", "odd_qwen2"),
+                   "llama", "odd_smollm3", "odd_qwen2", "wide-llama", "wide-dsv3", "wide-qwen3moe"),
     "shape": ("2x1", "2x2", "3x3", "4x1", "4x2", "6x3", "6x2", "8x4", "8x2", "9x3"),
+    "tp": (1, 2, 4),
     "pp": (1, 2, 3),
     "replicas": (1, 2, 3),
     "redundant": ("none", "filled", "copies"),
@@ -38,10 +40,15 @@ WAYS = {
 }
 
 
+def source_of(folder, name):
+    """The checkpoint of that name: of FOLDER, or a wide one."""
+    return checkpoint(name) if name.startswith("wide-") else os.path.join(folder, name)
+
+
 @functools.cache
 def model(folder, checkpoint):
     """Layers, routed experts, and whether a cache in bf16 would have odd rows, which no program has."""
-    with open(os.path.join(folder, checkpoint, "config.json")) as file:
+    with open(os.path.join(source_of(folder, checkpoint), "config.json")) as file:
         config = json.load(file)
     experts = (config.get(key) for key in ("n_routed_experts", "num_experts", "num_local_experts"))
     return config["num_hidden_layers"], next((one for one in experts if one), 0), config.get("kv_lora_rank", 0) % 2
@@ -51,21 +58,25 @@ def layout(folder, one):
     """The --layout of a program; None where there is none like that."""
     ranks, nodes = map(int, one["shape"].split("x"))
     layers, experts, _ = model(folder, one["checkpoint"])
-    parts = one["pp"] * one["replicas"]
+    parts, group = one["pp"] * one["replicas"], one["tp"]
     if ranks % parts or one["pp"] > layers:
         return None
     each, of_node = ranks // parts, ranks // nodes
-    if each % of_node and of_node % each:
+    if (each % of_node and of_node % each) or each % group or of_node % group:
         return None
+    if group > 1 and not one["checkpoint"].startswith("wide-"):
+        return None  # one leaf, which no ranks divide
     if each == 1 and (one["redundant"] != "none" or one["placement"] != "own" or one["overlap"]):
         return None
-    if each > 1 and not experts:
-        return None
+    if not experts:
+        asks = one["redundant"] != "none" or one["placement"] != "own" or (one["overlap"] and group == 1)
+        fits = each == group and not asks
+        return f"tp={group},pp={one['pp']},replicas={one['replicas']},overlap={one['overlap']}" if fits else None
     redundant = -experts % each if one["redundant"] != "none" else 0
     if one["redundant"] == "copies":
         redundant += each if redundant + each <= (each - 1) * experts else 0
-    return (f"ep={each},dp={each},pp={one['pp']},replicas={one['replicas']},redundant={redundant},"
-            f"overlap={one['overlap']}")
+    return (f"tp={group},ep={each},dp={each // group},pp={one['pp']},replicas={one['replicas']},"
+            f"redundant={redundant},overlap={one['overlap']}")
 
 
 def cover(folder, runs, chance, transports):
@@ -101,7 +112,7 @@ class Ranks(Bundle):
 
 def run(folder, one, work):
     """Compares a program with that of one rank."""
-    source, (ranks, nodes) = os.path.join(folder, one["checkpoint"]), map(int, one["shape"].split("x"))
+    source, (ranks, nodes) = source_of(folder, one["checkpoint"]), map(int, one["shape"].split("x"))
     ways = ("--compute", one["compute"], *(("--without", one["without"]) if one["without"] else ()),
             *(("--cache", "f32") if model(folder, one["checkpoint"])[2] else ()))
     alone = compiled(source, *LIMITS, *ways)

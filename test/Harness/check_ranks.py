@@ -1,16 +1,18 @@
 """check_ranks.py CHECKPOINT RANKS[xNODES] [k2c compile options]: several ranks have the bits of one.
 
-RANKS ranks of one core on NODES nodes (as many as ranks, unless it is said), as threads of one process. One prompt
-leaves all other ranks idle in every step; 11 prompts of many lengths share the ranks. Compared with a bundle of one
-rank, byte by byte: every logit, the hidden state after every layer, the experts of every token and their weights, and
-generated tokens; read whole, in chunks, and with two workers a rank. Unless the options say something else of them,
-steps of more than half of their limit go in two halves, and smaller ones whole.
+CHECKPOINT is a folder, or wide-KIND, which benchmarks/checkpoints.py writes. RANKS ranks of one core on NODES nodes (as
+many as ranks, unless it is said), as threads of one process. One prompt leaves all other ranks idle in every step; 11
+prompts of many lengths share the ranks. Compared with a bundle of one rank, byte by byte: every logit, the hidden state
+after every layer, the experts of every token and their weights, and generated tokens; read whole, in chunks, and with
+two workers a rank. Unless the options say something else of them, steps of more than half of their limit go in two
+halves, and smaller ones whole.
 """
 import os
 import sys
 
 from bundles import Failure, compiled, objects
 from check_invariance import draw
+from wide import checkpoint as found
 
 TOPOLOGY = """k2topo: 1
 name: test-{ranks}x{nodes}
@@ -89,7 +91,8 @@ def compare(one, several, prompts):
     expect("generated tokens", one.generate(longest[:9], 6)["ids"], several.generate(longest[:9], 6, *LOCAL)["ids"])
 
 
-def main(checkpoint, shape, *options):
+def main(name, shape, *options):
+    checkpoint = found(name)
     ranks, nodes = (int(part) for part in (shape.split("x") + shape.split("x"))[:2])
     one = compiled(checkpoint, *LIMITS, *of_one_rank(options))
     layout = ()
@@ -102,7 +105,7 @@ def main(checkpoint, shape, *options):
         raise Failure(f"half of a step of 48 rows has 24, the manifest says {several.manifest.get('halves')}")
     vocab = one.manifest["model"]["vocab"]
     compare(one, several, [draw(1 + i * 13 % 41, vocab, i) for i in range(11)])
-    print(f"{checkpoint}: {ranks} ranks have the bits of one")
+    print(f"{name}: {ranks} ranks have the bits of one")
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ import traffic
 from bundles import Failure, compiled, json_file, output
 from check_invariance import draw
 from check_ranks import LIMITS, LOCAL, topology
+from wide import checkpoint as found
 
 
 def read(path):
@@ -54,7 +55,11 @@ class Program:
             first = stage * self.of_stage
             if stage % self.stages:
                 self.hops[stage // self.stages][first // of_node != (first - self.of_stage) // of_node] += 1
-        rows = [site["row_bytes"] for site in self.bundle.manifest["collectives"]]
+        self.group = int(layout.get("tp", 1))
+        sites = self.bundle.manifest["collectives"]
+        # Of slices of a step, each row goes to or comes from each other rank of its group, within a node.
+        self.slices = {site["site"]: site["row_bytes"] for site in sites if site["group"] == "tp"}
+        rows = [site["row_bytes"] for site in sites if site["group"] != "tp"]
         self.message, self.row = max(rows), min(rows)
         self.tiers = [name for name, has in (("node", ranks > nodes), ("network", nodes > 1)) if has]
 
@@ -75,6 +80,9 @@ class Program:
             for tier, hops in enumerate(self.hops[replica]):
                 forwarded[tier] += hops * rank["tokens"] * (stage == 0)
         counted = [[size + rows * self.row, sent + rows] for (size, sent), rows in zip(counted, forwarded)]
+        of_slices = [self.slices[site["site"]] for site in counters["sites"] if site["site"] in self.slices]
+        sent = counters["tokens"] * (self.group - 1)
+        counted[0] = [counted[0][0] + sent * sum(of_slices), counted[0][1] + sent * len(of_slices)]
         here = dict(zip(("node", "network"), counted))
         expect("tiers", sorted(counters["tiers"]), sorted(self.tiers))
         for name in self.tiers:
@@ -90,7 +98,8 @@ class Program:
         return total
 
 
-def main(checkpoint, shape, *options):
+def main(name, shape, *options):
+    checkpoint = found(name)
     ranks, nodes = (int(part) for part in (shape.split("x") + shape.split("x"))[:2])
     program = Program(checkpoint, ranks, nodes, options)
     bundle = program.bundle
@@ -106,7 +115,7 @@ def main(checkpoint, shape, *options):
         stats, again, counters = run(bundle, work, prompts, "--placement", placement)
         expect("statistics of a second run are equal", again, text)
         after = program.check(stats, counters, placement, "--placement", placement)
-    print(f"{checkpoint}: {before} bytes in {counters['steps']} steps, {after} by k2c place, counted in three ways")
+    print(f"{name}: {before} bytes in {counters['steps']} steps, {after} by k2c place, counted in three ways")
 
 
 if __name__ == "__main__":

@@ -1,29 +1,29 @@
 // RUN: k2c-opt %s --shard-experts --split-input-file --verify-diagnostics
 
-// Attention is not divided, and experts not over a part of the ranks.
-// expected-error @below {{shard-experts: the plan's layout is 'tp=2' of 2 ranks; this build compiles for one, 'dp=1', or for as many expert as data-parallel ranks, 'ep=2,dp=2', under nn.limits}}
-module attributes {dist.plan = #dist.plan<layout = "tp=2", expanded_from = -1>, nn.limits = #nn.limits<token = 16, seq = 4, context = 64>} {}
+// Experts are not over a part of the ranks.
+// expected-error @below {{shard-experts: the plan's layout is 'dp=2,tp=2' of 4 ranks; this build compiles for one, 'dp=1', or for as many expert ranks as a stage has, 'ep=2,dp=2', under nn.limits}}
+module attributes {dist.plan = #dist.plan<layout = "dp=2,tp=2", expanded_from = -1>, nn.limits = #nn.limits<token = 16, seq = 4, context = 64>} {}
 
 // -----
 
-// expected-error @below {{shard-experts: the plan's layout is 'ep=2,dp=4' of 4 ranks; this build compiles for one, 'dp=1', or for as many expert as data-parallel ranks, 'ep=2,dp=2', under nn.limits}}
+// expected-error @below {{shard-experts: the plan's layout is 'ep=2,dp=4' of 4 ranks; this build compiles for one, 'dp=1', or for as many expert ranks as a stage has, 'ep=2,dp=2', under nn.limits}}
 module attributes {dist.plan = #dist.plan<layout = "ep=2,dp=4", expanded_from = -1>, nn.limits = #nn.limits<token = 16, seq = 4, context = 64>} {}
 
 // -----
 
-// expected-error @below {{shard-experts: the plan's layout is 'ep=2,tp=2' of 2 ranks; this build compiles for one, 'dp=1', or for as many expert as data-parallel ranks, 'ep=2,dp=2', under nn.limits}}
-module attributes {dist.plan = #dist.plan<layout = "ep=2,tp=2", expanded_from = -1>, nn.limits = #nn.limits<token = 16, seq = 4, context = 64>} {}
+// expected-error @below {{shard-experts: the plan's layout is 'ep=2,etp=2,dp=4' of 4 ranks; this build compiles for one, 'dp=1', or for as many expert ranks as a stage has, 'ep=2,dp=2', under nn.limits}}
+module attributes {dist.plan = #dist.plan<layout = "ep=2,etp=2,dp=4", expanded_from = -1>, nn.limits = #nn.limits<token = 16, seq = 4, context = 64>} {}
 
 // -----
 
 // One rank has one spelling, also where several would be compiled.
-// expected-error @below {{shard-experts: the plan's layout is 'pp=1,dp=1' of 1 ranks; this build compiles for one, 'dp=1', or for as many expert as data-parallel ranks, 'ep=2,dp=2', under nn.limits}}
+// expected-error @below {{shard-experts: the plan's layout is 'pp=1,dp=1' of 1 ranks; this build compiles for one, 'dp=1', or for as many expert ranks as a stage has, 'ep=2,dp=2', under nn.limits}}
 module attributes {dist.plan = #dist.plan<layout = "pp=1,dp=1", expanded_from = -1>, nn.limits = #nn.limits<token = 16, seq = 4, context = 64>} {}
 
 // -----
 
 // How many rows may arrive is a matter of the limits.
-// expected-error @below {{shard-experts: the plan's layout is 'ep=2,dp=2' of 2 ranks; this build compiles for one, 'dp=1', or for as many expert as data-parallel ranks, 'ep=2,dp=2', under nn.limits}}
+// expected-error @below {{shard-experts: the plan's layout is 'ep=2,dp=2' of 2 ranks; this build compiles for one, 'dp=1', or for as many expert ranks as a stage has, 'ep=2,dp=2', under nn.limits}}
 module attributes {dist.plan = #dist.plan<layout = "ep=2,dp=2", expanded_from = -1>} {}
 
 // -----

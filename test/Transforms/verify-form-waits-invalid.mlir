@@ -728,3 +728,39 @@ func.func @f(%n: i64) {
   }
   return
 }
+
+// -----
+
+// Slices are buffers of their exchange, each of them, and so is what they are of. Others may be used beside it.
+rt.kernel @k id 0 hash "k2c_aa" variants ["all"]
+rt.collective @site0 site 0 op scatter_slices axis tp members 2 row_bytes 256
+func.func @step() {
+  %p = rt.arena 0
+  %p0 = rt.arena 4096
+  %p1 = rt.arena 8192
+  %x = rt.arena 12288
+  %n = rt.rows gathered
+  rt.collective_start @site0 source %p slices %p0, %p1
+  rt.launch @k gathered grid(%n) args(%x) : !rt.ptr
+  // expected-error @below {{runtime form: 'rt.launch' takes address 8192 of the arena while @site0 is in flight; wait for it first}}
+  rt.launch @k grid(%n) args(%p1) : !rt.ptr
+  rt.collective_wait @site0
+  return
+}
+rt.program @program entries {serve = @step} arena 16384 scratch 512
+
+// -----
+
+rt.kernel @k id 0 hash "k2c_aa" variants ["all"]
+rt.collective @site0 site 0 op gather_slices axis tp members 2 row_bytes 256
+func.func @step() {
+  %x = rt.arena 0
+  %all = rt.arena 4096
+  %n = rt.rows token
+  rt.collective_start @site0 source %x slices %all
+  // expected-error @below {{runtime form: 'rt.launch' takes address 0 of the arena while @site0 is in flight; wait for it first}}
+  rt.launch @k grid(%n) args(%x) : !rt.ptr
+  rt.collective_wait @site0
+  return
+}
+rt.program @program entries {serve = @step} arena 16384 scratch 512

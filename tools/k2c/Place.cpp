@@ -111,13 +111,8 @@ Expected<Placed> ofLayout(const PlaceFlags &flags, const RouteStatistics &statis
   Expected<ParallelLayout> layout = parseLayout(flags.layout, PlanPhase::Serve);
   if (!layout)
     return layout.takeError();
-  if (layout->ep >= 1 && layout->dp > layout->ep && layout->dp % layout->ep == 0) { // those are of other replicas
-    layout->replicas *= layout->dp / layout->ep;
-    layout->dp = layout->ep;
-  }
-  const std::optional<ParallelLayout> ofProgram =
-      readCompiledLayout(format(*layout, PlanPhase::Serve), topology->ranks(), /*layers=*/maxCompiledRanks);
-  if (!ofProgram)
+  layout = withReplicas(*layout, /*hasExperts=*/true, topology->ranks());
+  if (!isOfProgram(*layout, topology->ranks(), /*layers=*/maxCompiledRanks) || layout->ep == 1)
     return Error{"--layout",
                  "'" + shortened(flags.layout) + "' is none of a program of the " + std::to_string(topology->ranks()) +
                      " ranks of topology '" + shortened(topology->name) + "'",

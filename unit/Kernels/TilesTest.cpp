@@ -188,9 +188,9 @@ TEST(Shares, FollowTheGrid) {
 TEST(Shares, RunsOfSlotsThatAreReadAlike) {
   std::vector<SlotShares> shares;
   for (int64_t slots : {3, 1, 2})
-    appendShare(shares, slots, {0, 4, 64});
-  appendShare(shares, 1, {0, 0, 0});
-  appendShare(shares, 5, {2, 4, 64});
+    appendShare(shares, {slots, {0, 4, 64}});
+  appendShare(shares, {1, {0, 0, 0}});
+  appendShare(shares, {5, {2, 4, 64}});
   ASSERT_EQ(shares.size(), 3u);
   EXPECT_EQ(shares[0].slots, 6);
   EXPECT_EQ(shares[2].share.experts, 2);

@@ -54,7 +54,7 @@ TEST(CompileLayout, SlotsOfRanks) {
 
 TEST(CompileLayout, OtherWaysAreRefusedWithTheNearestThatCompiles) {
   const ModelSpec spec = modelOf(13);
-  for (const char *key : {"tp", "etp", "cp"})
+  for (const char *key : {"etp", "cp"})
     EXPECT_EQ(said(spec, "cpu2x1", std::string("ep=2,dp=2,") + key + "=2"), std::string("--layout: ") + key +
                                                                                 " is 2, in this build programs have " +
                                                                                 key + "=1; use ep=2,dp=2,redundant=1");
@@ -65,9 +65,8 @@ TEST(CompileLayout, OtherWaysAreRefusedWithTheNearestThatCompiles) {
                                           "build; use ep=2,dp=2,redundant=1");
   EXPECT_EQ(said(spec, "cpu2x1", "ep=3,dp=2"), "--layout: ep is 3, topology 'cpu2x1' has 2 ranks, and in this build "
                                                "programs are of all of them; use ep=2,dp=2,redundant=1");
-  EXPECT_EQ(said(spec, "cpu1", "ep=1,dp=2"), "--layout: pp is 1 in each of 2 replicas, and topology 'cpu1' has 1 rank: "
-                                             "stages have as many ranks each, which fill nodes or divide one; use "
-                                             "dp=1");
+  EXPECT_EQ(said(spec, "cpu1", "ep=1,dp=2"), "--layout: dp is 2, topology 'cpu1' has 1 rank, and in this build "
+                                             "programs are of all of them; use dp=1");
 }
 
 TEST(CompileLayout, RedundantSlotsFillEveryRank) {
@@ -92,13 +91,13 @@ TEST(CompileLayout, WhatIsNoServingLayoutIsRefused) {
 
 TEST(CompileLayout, ModelsWithoutExpertsHaveAStageOnEachRank) {
   EXPECT_EQ(said(tinyLlama(), "cpu2x1", ""), "pp=2");
-  EXPECT_EQ(said(tinyLlama(), "cpu2x1", "dp=1"), "--layout: ep is 1, topology 'cpu2x1' has 2 ranks, and in this build "
+  EXPECT_EQ(said(tinyLlama(), "cpu2x1", "dp=1"), "--layout: dp is 1, topology 'cpu2x1' has 2 ranks, and in this build "
                                                  "programs are of all of them; use pp=2");
   EXPECT_EQ(said(tinyLlama(), "cpu2x1", "dp=2"), "replicas=2");
   EXPECT_EQ(said(tinyLlama(), "cpu4x2", ""), "pp=2,replicas=4") << "two layers are two stages at most";
   EXPECT_EQ(said(tinyLlama(), "cpu4x2", "replicas=8"), "replicas=8");
   EXPECT_EQ(said(tinyLlama(), "cpu4x2", "replicas=4"),
-            "--layout: ep is 1, topology 'cpu4x2' has 2 ranks of each replica, and in this build programs are of all "
+            "--layout: dp is 1, topology 'cpu4x2' has 2 ranks of each replica, and in this build programs are of all "
             "of them; use pp=2,replicas=4");
 }
 
@@ -165,7 +164,28 @@ TEST(CompileLayout, RanksOfAStageDivideExperts) {
   ModelSpec spec = modelOf(13);
   spec.moe.reset();
   EXPECT_EQ(said(spec, "cpu4x2", "ep=4,pp=2"),
-            "--layout: a stage has 4 ranks, and model 'olmoe-1b-7b' no experts to divide among them; use pp=8");
+            "--layout: ep is 4, and model 'olmoe-1b-7b' has no experts; use pp=2,replicas=4");
+  ParallelLayout layout;
+  layout.dp = 8;
+  EXPECT_EQ(checkCompiles(spec, *loadTopology("cpu4x2"), layout).error().text(),
+            "--layout: a stage has 8 ranks, and model 'olmoe-1b-7b' no experts to divide among them; use pp=8");
+}
+
+TEST(CompileLayout, GroupsOfRanksDivideHeads) {
+  const ModelSpec kimi = published("kimi-k2"), llama = published("llama-3.3-70b");
+  EXPECT_EQ(said(kimi, "cpu4x2", "ep=8,tp=2"), "tp=2,ep=8,dp=4");
+  EXPECT_EQ(said(kimi, "cpu4x2", "ep=4,tp=2,pp=2"), "tp=2,ep=4,pp=2,dp=2");
+  EXPECT_EQ(said(kimi, "cpu4x2", "ep=4,tp=2,dp=4"), "tp=2,ep=4,dp=2,replicas=2") << "they share no experts";
+  EXPECT_EQ(said(llama, "cpu4x2", "tp=2,pp=4"), "tp=2,pp=4");
+  EXPECT_EQ(said(llama, "cpu4x2", "tp=2,dp=4"), "tp=2,replicas=4");
+  EXPECT_EQ(said(kimi, "cpu4x2", "ep=8,tp=4"),
+            "--layout: tp is 4, and topology 'cpu4x2' has 8 ranks a stage and 2 a node: groups divide both; use "
+            "ep=8,dp=8");
+  EXPECT_EQ(said(kimi, "cpu4x2", "ep=4,dp=2,tp=2"),
+            "--layout: ep is 4, topology 'cpu4x2' has 8 ranks in groups of 2, and in this build programs are of all of "
+            "them; use tp=2,ep=8,dp=4");
+  EXPECT_EQ(said(modelOf(64), "cpu4x2", "ep=8,tp=2"),
+            "--layout: tp 2: 'q_norm' normalises all heads of a row together; use ep=8,dp=8");
 }
 
 TEST(CompileLayout, FewestStagesComeFirst) {

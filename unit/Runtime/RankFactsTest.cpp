@@ -39,6 +39,23 @@ TEST(RankFacts, AreReadOfSeveralRanks) {
   EXPECT_EQ(manifest.ranks.each[2].weights, 7 * 4096);
 }
 
+TEST(RankFacts, GroupsOfRanksHaveOneStep) {
+  RankFacts facts;
+  facts.count = 16;
+  facts.replicas = 2;
+  facts.tp = 2;
+  facts.stages.resize(2); // of four ranks each
+  EXPECT_EQ(facts.sources(), 8);
+  EXPECT_EQ(facts.dataRanks(), 4);
+  EXPECT_EQ(facts.sourceOf(7), 3) << "of the second stage";
+  EXPECT_EQ(facts.dataRankOf(7), 1);
+  EXPECT_EQ(facts.dataRankOf(6), 1);
+  EXPECT_EQ(facts.sliceOf(6), 0);
+  EXPECT_EQ(facts.sliceOf(7), 1);
+  EXPECT_EQ(facts.dataRankOf(9), 2) << "of the second replica";
+  EXPECT_EQ(facts.rankOf(5, 1), 13);
+}
+
 TEST(RankFacts, OfOneRankMayBeLeftOutOrStated) {
   FakeBundle fake;
   fake.manifest["layout"] = "dp=1";
@@ -61,7 +78,10 @@ TEST(RankFacts, LayoutsThatDoNotFitAreRefused) {
   EXPECT_EQ(manifestWith("/layout", "ep=4,dp=4"),
             "manifest.json: layout: has ep=4, this runtime runs ep=2 on 2 ranks" + again);
   EXPECT_EQ(manifestWith("/layout", "ep=2,dp=2,tp=2"),
-            "manifest.json: layout: has tp=2, this runtime runs tp=1 on 2 ranks" + again);
+            "manifest.json: layout: has dp=2, this runtime runs dp=1 on 2 ranks" + again);
+  EXPECT_EQ(manifestWith("/layout", "ep=2,tp=4"), "manifest.json: layout: has tp=4, which must divide the 2 ranks of a "
+                                                  "stage and the 2 of a node" +
+                                                      again);
   EXPECT_EQ(manifestWith("/layout", "ep=2,dp=2,replicas=2"),
             "manifest.json: layout: has ep=2, this runtime runs ep=1 on 2 ranks" + again);
   for (const char *replicas : {"0", "3", "4097"})
@@ -108,7 +128,8 @@ TEST(RankFacts, PlacementsThatDoNotFitAreRefused) {
 
 TEST(RankFacts, CollectivesThatAreNotKnownAreRefused) {
   EXPECT_EQ(manifestWith("/collectives/1/op", "broadcast"),
-            "manifest.json: collectives[1].op: is \"broadcast\", this runtime knows all_to_all_rows, send and receive" +
+            "manifest.json: collectives[1].op: is \"broadcast\", this runtime knows all_to_all_rows, gather_slices, "
+            "scatter_slices, send and receive" +
                 again);
   EXPECT_EQ(manifestWith("/collectives/1/group", "tp"),
             "manifest.json: collectives[1].group: is \"tp\", of all_to_all_rows this runtime knows ep, node and rail" +
@@ -117,6 +138,10 @@ TEST(RankFacts, CollectivesThatAreNotKnownAreRefused) {
   fake.manifest["collectives"][1]["op"] = "send";
   fake.write();
   EXPECT_EQ(opening(fake), "manifest.json: collectives[1].group: is \"ep\", of send this runtime knows pp" + again);
+  fake.manifest["collectives"][1]["op"] = "gather_slices";
+  fake.write();
+  EXPECT_EQ(opening(fake),
+            "manifest.json: collectives[1].group: is \"ep\", of gather_slices this runtime knows tp" + again);
   EXPECT_EQ(manifestWith("/collectives/1/site", 2), "manifest.json: collectives[1].site: is 2, must be 1" + again);
 }
 
@@ -171,6 +196,14 @@ TEST(RankFacts, SlotsOfAnEndAreOfAStage) {
   fake.manifest["shares"] = {{{"slots", 1}, {"stage", "middle"}}};
   fake.write();
   EXPECT_EQ(opening(fake), "manifest.json: shares[0].stage: is \"middle\", must be first or last" + again);
+  fake.manifest["shares"] = {{{"slots", 1}, {"parts", 2}}};
+  fake.write();
+  EXPECT_EQ(opening(fake), "manifest.json: shares[0].parts: is 2, must be 1" + again);
+  FakeBundle pair("fake_ranks2");
+  pair.manifest["layout"] = "tp=2,ep=2";
+  pair.manifest["shares"] = {{{"slots", 3}, {"parts", 2}}};
+  pair.write();
+  EXPECT_EQ(opening(pair), "manifest.json: shares[0].parts: is 2, must divide the 3 slots of the run" + again);
 }
 
 TEST(RankFacts, HalvesHoldTheLargestStep) {

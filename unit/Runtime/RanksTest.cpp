@@ -374,7 +374,9 @@ TEST(Collectives, WhatArrivesIsAStepOfSoManyRows) {
   Collectives collectives(program, exchange.get());
   int64_t source[] = {5, 6, 7}, outgoing[] = {2, 1}, result[4] = {}, incoming[2] = {};
   void *const buffers[] = {source, outgoing, result, incoming};
-  collectives.start(Half::first, 0, 3, 0, /*rows=*/3, buffers);
+  k2rt_ir_step step = {};
+  step.token_rows = 3;
+  collectives.start(Half::first, 0, 3, 0, step, buffers);
   EXPECT_TRUE(collectives.wait(Half::first, 0));
   EXPECT_EQ(collectives.arrived(Half::first)->token_rows, 2);
   EXPECT_EQ(incoming[0], 2);

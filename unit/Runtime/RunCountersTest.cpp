@@ -76,10 +76,8 @@ TEST(RouteTraffic, CountsTokensRowsNodesAndBytes) {
   Expected<Bundle> bundle = Bundle::open(fake.folder, 0);
   ASSERT_TRUE(bundle) << bundle.error().text();
   RouteTraffic traffic(*bundle);
-  k2rt_ir_step step = {};
-  step.token_rows = 3;
   const int32_t experts[] = {0, 4, 9, 14, -1, 1};
-  traffic.count(0, step, experts, /*table=*/0);
+  traffic.count({0, 0, 0}, experts, /*table=*/0);
   EXPECT_EQ(traffic.nodes().sum, 1 + 1 + 1);
   EXPECT_EQ(traffic.nodes().most, 1);
   EXPECT_EQ(traffic.bytesBetweenNodes().sum, 2 * (16 + 16)) << "9 and 14 are on two ranks of node 1";

@@ -49,8 +49,8 @@ TEST(ExpertStatistics, CountsSetsByLayerPhaseAndSource) {
   step.seq_begin = begin;
   step.last_sample = last;
   const int32_t experts[] = {9, 1, 1, 9, 4, 2, 5, -1, /**/ 0, 1, 2, 3, -1, -1, 1, 0};
-  statistics.count(2, step, experts);
-  statistics.count(0, step, experts);
+  statistics.count({2, 2, 2, 2}, step, experts);
+  statistics.count({0, 0, 0, 0}, step, experts);
   using Counts = ExpertStatistics::Counts;
   EXPECT_EQ(statistics.of(0, Phase::prefill),
             (Counts{{{0, {1, 9}}, 2}, {{0, {5}}, 1}, {{2, {1, 9}}, 2}, {{2, {5}}, 1}}));

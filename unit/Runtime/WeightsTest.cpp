@@ -57,7 +57,7 @@ std::string lettersOf(const Weights &weights) {
 }
 
 /// Of two slots, the first of layer 0 and the second of no layer, whether each has an address.
-std::string addressesOf(const StagePart &part, SlotStage stage) {
+std::string addressesOf(const RankPart &part, SlotStage stage) {
   FakeBundle fake;
   fake.index["slots"][0]["layer"] = 0;
   fake.index["slots"].push_back(fake.index["slots"][0]);
@@ -87,6 +87,25 @@ TEST(Weights, AStageHasThoseOfItsLayersAndEnds) {
   EXPECT_EQ(addressesOf({1, 2, false, true}, SlotStage::first), "- -");
   EXPECT_EQ(addressesOf({1, 2, false, true}, SlotStage::last), "- end");
   EXPECT_EQ(addressesOf({1, 2, false, true}, SlotStage::all), "- end");
+}
+
+TEST(Weights, ARankHasItsPartOfEach) {
+  FakeBundle fake;
+  fake.index["slots"][0]["layer"] = 0;
+  for (int slot = 1; slot < 5; ++slot) {
+    fake.index["slots"].push_back(fake.index["slots"][0]);
+    fake.index["slots"][slot]["slot"] = slot;
+  }
+  RankPart second;
+  second.part = 1;
+  const Expected<Weights> weights =
+      Weights::map(fake.folder, "weights/index.json", fake.index.dump(), 5,
+                   {{1, {}, SlotStage::all}, {4, {}, SlotStage::all, /*parts=*/2}}, {}, second);
+  ASSERT_TRUE(weights) << weights.error().text();
+  std::string has;
+  for (int slot = 0; slot < 5; ++slot)
+    has += weights->slots()[slot] ? 'x' : '-';
+  EXPECT_EQ(has, "x-x-x");
 }
 
 TEST(Weights, ATableOfExpertsIsInAnyOrder) {

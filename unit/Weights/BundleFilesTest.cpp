@@ -202,7 +202,12 @@ TEST(Index, RefusesHostileFiles) {
 TEST(Map, ComesBackAsItWasWritten) {
   PanelLayout layout{{DType::BF16, 2, 8, 4, 2}};
   WeightMap map{
-      {{0, "gu", 3, {{"a", {2, 4, 4}, TensorSlice{1, 0, 4}, true, {}, {8, 4}}, {"b", {2, 4, 4}, {}, false}}, layout, 2},
+      {{0,
+        "gu",
+        3,
+        {{"a", {2, 4, 4}, TensorSlice{1, 0, 4}, true, {}, {8, 4}, TensorSlice{0, 1, 2}}, {"b", {2, 4, 4}, {}, false}},
+        layout,
+        2},
        {1, "norm", {}, {{"n", {9}, {}, false}}, RowMajor{DType::F16, 9}},
        {2, "w", {}, {{"w", {8, 4}, {}, false}}, RowLayout{{DType::F32, 1, 8, 4}}}}};
   TemporaryFolder first, second;
@@ -214,6 +219,7 @@ TEST(Map, ComesBackAsItWasWritten) {
   EXPECT_EQ(read->slots[0].layer, 3);
   EXPECT_EQ(read->slots[0].experts, 2);
   EXPECT_EQ(read->slots[0].sources[0].slice->to, 4);
+  EXPECT_EQ(read->slots[0].sources[0].part->from, 1);
   EXPECT_TRUE(read->slots[0].sources[0].transpose);
   EXPECT_EQ(read->slots[0].sources[0].storedShape(), (std::vector<int64_t>{8, 4}));
   EXPECT_EQ(read->slots[0].sources[1].storedShape(), (std::vector<int64_t>{2, 4, 4}));

@@ -199,6 +199,24 @@ TEST(Rows, ColumnSliceAndTranspose) {
   EXPECT_EQ(pack<uint16_t>(tensors, {0, "w", 0, {source}, RowMajor{DType::BF16, 12}}), transposed);
 }
 
+TEST(Rows, PartOfASlice) {
+  MemoryTensors tensors;
+  tensors.addRandom("w", DType::BF16, {4, 6, 2});
+  auto w = tensors.elements<uint16_t>("w");
+  for (int64_t dimension = 0; dimension < 3; ++dimension) {
+    SourceTensor source{"w", {4, 6, 2}, TensorSlice{1, 1, 5}, false};
+    const int64_t sizes[] = {4, 4, 2}, half = sizes[dimension] / 2;
+    source.part = TensorSlice{dimension, half, 2 * half};
+    std::vector<uint16_t> expected;
+    for (int64_t i = 0; i < 4; ++i)
+      for (int64_t j = 0; j < 4; ++j)
+        for (int64_t k = 0; k < 2; ++k)
+          if (const int64_t at[] = {i, j, k}; at[dimension] >= half)
+            expected.push_back(w[(i * 6 + j + 1) * 2 + k]);
+    EXPECT_EQ(pack<uint16_t>(tensors, {0, "w", 0, {source}, RowMajor{DType::BF16, 16}}), expected) << dimension;
+  }
+}
+
 TEST(Rows, MoreThanTheSourcesHaveAreRefused) {
   MemoryTensors tensors;
   tensors.addRandom("w", DType::F32, {2, 3});

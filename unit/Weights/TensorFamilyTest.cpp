@@ -45,6 +45,27 @@ TEST(TensorFamily, OneSlotALayer) {
   EXPECT_TRUE(map.slots[3].sources[0].transpose);
 }
 
+TEST(TensorFamily, EachPartHasASlotInEachLayer) {
+  TensorFamily family;
+  family.pattern = "l.{layer}.kv_b";
+  family.layers = IndexSet{{3, 5, 1}};
+  family.shape = {4, 24, 16};
+  family.slice = TensorSlice{1, 0, 8};
+  family.parts = 2;
+  WeightMap map;
+  appendSlots(map, family, PanelLayout());
+  ASSERT_EQ(map.slots.size(), 4u);
+  EXPECT_EQ(map.slots[1].layer, 3);
+  EXPECT_EQ(map.slots[1].sources[0].part->dimension, 0);
+  EXPECT_EQ(map.slots[1].sources[0].part->from, 2);
+  EXPECT_EQ(map.slots[1].sources[0].part->to, 4);
+  EXPECT_EQ(map.slots[2].layer, 4);
+  EXPECT_EQ(map.slots[2].sources[0].part->from, 0);
+  family.along = 1; // of what the slice leaves
+  EXPECT_EQ(sourcesOf(family, 3, 1)[0].part->from, 4);
+  EXPECT_EQ(sourcesOf(family, 3, 1)[0].part->to, 8);
+}
+
 TEST(TensorFamily, WholeModelIsOneSlot) {
   TensorFamily family;
   family.pattern = "lm_head.weight";

@@ -35,11 +35,11 @@ struct SlotShares {
   int64_t slots = 0;
   k2rt_share share = {};
   SlotStage stage = SlotStage::All;
+  int64_t parts = 1; ///< of each weight, a slot for each: slot i is part i modulo parts
 };
 
-/// Appends `slots` slots, to the last entry where it is read alike.
-void appendShare(std::vector<SlotShares> &shares, int64_t slots, const k2rt_share &share,
-                 SlotStage stage = SlotStage::All);
+/// Appends `run`, to the last entry where that is read alike.
+void appendShare(std::vector<SlotShares> &shares, const SlotShares &run);
 
 } // namespace k2c
 

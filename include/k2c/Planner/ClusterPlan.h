@@ -95,8 +95,10 @@ struct ParallelLayout {
   Zero zero = Zero::None;                      ///< states that data-parallel ranks share out
   Offload offload = Offload::None;             ///< what lies in the host's memory
 
+  /// Of one stage of a copy.
+  int64_t devicesOfStage() const { return tp * cp * dp; }
   /// Of one copy of the model, without the pool that computes prompts.
-  int64_t devicesOfReplica() const { return tp * cp * dp * pp; }
+  int64_t devicesOfReplica() const { return devicesOfStage() * pp; }
   /// Of all replicas and of both pools.
   int64_t devices() const { return devicesOfReplica() * replicas + (prefill ? prefill->devices() : 0); }
 };

@@ -1,7 +1,8 @@
 //===- CompileLayout.h - Layouts that k2c compile accepts ---------------------===//
 //
 // A program of one rank, or of several: replicas of the model, in each of them stages (pp) with a part of the layers,
-// whose ranks have sequences of their own (dp) and a part of the experts (ep). Both are as many as a stage has ranks.
+// whose ranks have sequences of their own (dp) and a part of the experts (ep). Both are as many as a stage has ranks;
+// or groups of `tp` ranks next to each other have them, each with a part of heads and MLPs (TensorParts.h).
 // What else a plan may divide is planned, and not compiled in this build. The one list, for k2c compile and for the
 // notes of plans (whyNotCompiled).
 //
@@ -31,8 +32,16 @@ std::optional<int64_t> nextStages(const ModelSpec &spec, const Topology &topolog
 /// serving layout, and of checkCompiles; each names the nearest layout that compiles.
 Expected<ParallelLayout> parseCompileLayout(const std::string &text, const ModelSpec &spec, const Topology &topology);
 
-/// The layout that the manifest of a program of `ranks` ranks and `layers` layers says, a file that anyone may have
-/// written. Nothing where it is none of a program: what compiles divides nothing else, and ranks exactly.
+/// `layout` of `ranks` ranks with data-parallel ranks that share nothing with others, no experts of a model that has
+/// such, as those of other replicas.
+ParallelLayout withReplicas(ParallelLayout layout, bool hasExperts, int64_t ranks);
+
+/// Whether a program of `ranks` ranks and `layers` layers may have this layout, which anyone may have written: what
+/// compiles divides nothing else, and ranks exactly.
+bool isOfProgram(const ParallelLayout &layout, int64_t ranks, int64_t layers);
+
+/// The layout that the manifest of a program of `ranks` ranks and `layers` layers says. Nothing where it is
+/// none of a program.
 std::optional<ParallelLayout> readCompiledLayout(const std::string &text, int64_t ranks, int64_t layers);
 
 /// Whether this build compiles `spec` for all ranks of `topology` under `layout`; the error has both numbers and the

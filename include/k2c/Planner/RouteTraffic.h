@@ -26,9 +26,11 @@ struct ExpertDivision {
   int64_t rowBytes = 0;     ///< of a row that comes back, or goes to the next stage
   /// Of each replica of the model: how often a token goes from stage to stage, within a node and between nodes.
   std::vector<std::array<int64_t, 2>> hops{{}};
+  /// Of a token in all layers, within a node: rows that tensor-parallel ranks gather and scatter, and their bytes.
+  int64_t sliceRows = 0, sliceBytes = 0;
   std::array<std::string, 2> tiers; ///< within a node, between nodes
 
-  /// Ranks with sequences of their own, by which sources are numbered: those of a stage, in all replicas.
+  /// Ranks that carry rows of their own, by which sources are numbered: those of a stage, in all replicas.
   int64_t sources() const { return model.ranks * static_cast<int64_t>(hops.size()); }
   int64_t slots() const { return model.ranks * model.slotsOfRank.value_or(0); }
   /// Whether some pair of ranks is of a tier, of all ranks of the topology.

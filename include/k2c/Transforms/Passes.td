@@ -90,6 +90,25 @@ def AbsorbMla : Pass<"absorb-mla", "::mlir::ModuleOp"> {
   let dependentDialects = ["::k2c::nn::NnDialect", "::k2c::mla::MlaDialect"];
 }
 
+def ShardAttention : Pass<"shard-attention", "::mlir::ModuleOp"> {
+  let summary = "Divide heads and MLPs over tensor-parallel ranks";
+  let description = [{
+    Where the plan has tp, the ranks of a group have the same step, each carries a slice of its rows, and has a part of
+    the heads and of the columns of MLPs. Rows are gathered for what is divided; the linear behind contracts the leaves
+    that a rank has, and the sums of all ranks are added where the row is carried, in the order of one rank's tree (N1).
+
+    ```mlir
+    %y = nn.linear %o, @o[%l] order tree<8> : !o -> !x                                    // before
+
+    %p = nn.linear %part, @o[%l] order tree<4> ...                                         // after, of 2 ranks
+    %0, %1 = dist.scatter_slices %p site 1 : tensor<?x64xf32, #gathered>
+        -> tensor<?x64xf32, #tok>, tensor<?x64xf32, #tok>
+    %y = nn.add_partials %0, %1 : tensor<?x64xf32, #tok>, tensor<?x64xf32, #tok> -> tensor<?x64xf32, #tok>
+    ```
+  }];
+  let dependentDialects = ["::k2c::nn::NnDialect", "::k2c::dist::DistDialect"];
+}
+
 def ShardExperts : Pass<"shard-experts", "::mlir::ModuleOp"> {
   let summary = "Turn moe.experts into a permutation, grouped linears and N5's tree";
   let description = [{

@@ -36,6 +36,8 @@ bool hasHalves(mlir::ModuleOp module);
 struct StageRanks {
   int64_t ranks = 1; ///< of a stage
   int64_t nodes = 1; ///< that they are on, equally many on each
+  /// Of a tensor-parallel group: they have slices of one step, and parts of weights.
+  int64_t ofGroup = 1;
 };
 
 /// Of the stages of the module's plan on its topology: all ranks, where there is no plan or it has one stage.

@@ -20,17 +20,19 @@ struct TensorFamily {
   std::optional<IndexSet> experts;  ///< values of {expert}
   std::vector<int64_t> shape;       ///< one tensor of the checkpoint is read as this
   std::optional<TensorSlice> slice; ///< of that shape
-  bool transpose = false;           ///< of what the slice leaves
+  int64_t parts = 1;                ///< equal ones, of dimension `along` of what the slice leaves: a slot for each
+  int64_t along = 0;
+  bool transpose = false; ///< of what the slice leaves
   /// Rows and columns of the blocks of a stored family; the scales of tensor "x" are tensor "x" + scaleSuffix.
   std::optional<std::pair<int64_t, int64_t>> blocks;
   std::vector<int64_t> stored = {}; ///< shape of one tensor in the checkpoint; empty: `shape`
 };
 
-/// The tensors of one layer, in the order of their rows.
-std::vector<SourceTensor> sourcesOf(const TensorFamily &family, std::optional<int64_t> layer);
+/// The tensors of one layer, in the order of their rows; of each the part number `part`.
+std::vector<SourceTensor> sourcesOf(const TensorFamily &family, std::optional<int64_t> layer, int64_t part = 0);
 
-/// Appends the family's slots, layers ascending, packed by `transform`, and returns the number of the first. `experts`
-/// as in WeightSlot.
+/// Appends the family's slots, layers ascending and in each its parts, packed by `transform`, and returns the number of
+/// the first. `experts` as in WeightSlot.
 int64_t appendSlots(WeightMap &map, const TensorFamily &family, const Transform &transform, int64_t experts = 0);
 
 } // namespace k2c

@@ -43,8 +43,8 @@ struct SourceScales {
   int64_t blockRows = 0, blockColumns = 0;
 };
 
-/// A checkpoint tensor as one slot reads it: reshape, then slice, then swap the last two dimensions. The last
-/// dimension of the result is the contraction (k); those before it are rows.
+/// A checkpoint tensor as one slot reads it: reshape, then slice, then take the part of a rank, then swap the last two
+/// dimensions. The last dimension of the result is the contraction (k); those before it are rows.
 struct SourceTensor {
   std::string name;           ///< as in the checkpoint
   std::vector<int64_t> shape; ///< row-major shape it is read as; the product
@@ -54,6 +54,7 @@ struct SourceTensor {
                                            ///< [heads][latent][nope]
   std::optional<SourceScales> scales = {}; ///< with matrices that are block-scaled
   std::vector<int64_t> stored = {};        ///< shape in the checkpoint; empty: `shape`
+  std::optional<TensorSlice> part = {};    ///< what a rank has of what the slice leaves
 
   /// The shape that the checkpoint's tensor must have.
   const std::vector<int64_t> &storedShape() const { return stored.empty() ? shape : stored; }

@@ -74,6 +74,7 @@ FailureOr<Rows> rowsOf(const StridedView &view) {
   case nn::RowKind::Token:
   case nn::RowKind::Entering: // of the same kernel, which has no items on later stages
   case nn::RowKind::Recv:     // of a step of their own
+  case nn::RowKind::Gathered: // likewise
   case nn::RowKind::Message:  // not one an item
   case nn::RowKind::Subtree:
     rows.space = RowSpace::Token;

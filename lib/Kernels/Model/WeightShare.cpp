@@ -1,5 +1,6 @@
 //===- WeightShare.cpp - Which bytes of a weight a worker reads ----------------===//
 #include "k2c/Kernels/WeightShare.h"
+#include <tuple>
 
 namespace k2c {
 
@@ -19,13 +20,14 @@ k2rt_share weightShare(const KernelDesc &desc, const Operand &weight, WeightLayo
   return {0, w.count * panels, panelBytes};
 }
 
-void appendShare(std::vector<SlotShares> &shares, int64_t slots, const k2rt_share &share, SlotStage stage) {
-  auto same = [&](const k2rt_share &other) {
-    return other.experts == share.experts && other.items == share.items && other.item_bytes == share.item_bytes;
+void appendShare(std::vector<SlotShares> &shares, const SlotShares &run) {
+  auto key = [](const SlotShares &of) {
+    return std::tie(of.share.experts, of.share.items, of.share.item_bytes, of.stage, of.parts);
   };
-  if (shares.empty() || !same(shares.back().share) || shares.back().stage != stage)
-    shares.push_back({0, share, stage});
-  shares.back().slots += slots;
+  if (!shares.empty() && key(shares.back()) == key(run))
+    shares.back().slots += run.slots;
+  else
+    shares.push_back(run);
 }
 
 } // namespace k2c

@@ -7,10 +7,10 @@
 
 #include "k2c/Planner/CompileLayout.h"
 
-#include "ServePool.h"
 #include "StageSplit.h"
 #include "base/Utf8.h"
 #include "k2c/Planner/Evaluate.h"
+#include "k2c/Planner/TensorParts.h"
 #include <algorithm>
 
 using namespace k2c;
@@ -38,11 +38,15 @@ static int64_t stagesOfOneRank(const ModelSpec &spec, const Topology &topology) 
   return stages;
 }
 
-static ParallelLayout layoutOf(const ModelSpec &spec, const Topology &topology, int64_t stages, int64_t replicas) {
+static ParallelLayout layoutOf(const ModelSpec &spec, const Topology &topology, int64_t stages, int64_t replicas,
+                               int64_t tp = 1) {
   ParallelLayout layout;
+  layout.tp = tp;
   layout.pp = stages;
   layout.replicas = replicas;
-  layout.ep = layout.dp = topology.ranks() / (stages * replicas);
+  const int64_t ofStage = topology.ranks() / (stages * replicas);
+  layout.ep = spec.moe ? ofStage : 1;
+  layout.dp = ofStage / tp;
   layout.redundantExperts = fillingSlots(routedExperts(spec), layout.ep);
   return layout;
 }
@@ -104,16 +108,26 @@ namespace {
 /// Whether the ranks can be so many stages of so many replicas.
 bool isDivided(const ModelSpec &spec, const Topology &topology, int64_t stages, int64_t replicas) {
   return stages >= 1 && stages <= spec.layerCount() && replicas >= 1 && replicas <= topology.ranks() &&
-         dividesRanks(topology, stages * replicas) && (spec.moe || stages * replicas == topology.ranks());
+         dividesRanks(topology, stages * replicas);
+}
+
+/// Ranks of a group are on one node, as slices travel between each two linears.
+bool fitsGroups(const ModelSpec &spec, const Topology &topology, int64_t ofStage, int64_t tp) {
+  return tp >= 1 && ofStage % tp == 0 && (topology.ranks() / topology.nodes()) % tp == 0 &&
+         (spec.moe || ofStage == tp) && checkTensorParts(spec, tp);
 }
 
 /// `layout`, where its redundant slots are ones that compile, else those nearest to them; all else is the default's.
 ParallelLayout nearestCompiled(const ModelSpec &spec, const Topology &topology, const ParallelLayout &layout) {
   ParallelLayout nearest = compileLayout(spec, topology);
-  if (isDivided(spec, topology, layout.pp, layout.replicas))
-    nearest = layoutOf(spec, topology, layout.pp, layout.replicas);
-  else if (isDivided(spec, topology, layout.pp, 1))
-    nearest = layoutOf(spec, topology, layout.pp, 1);
+  const auto tryFor = [&](int64_t replicas, int64_t tp) {
+    const bool fits = isDivided(spec, topology, layout.pp, replicas) &&
+                      fitsGroups(spec, topology, topology.ranks() / (layout.pp * replicas), tp);
+    if (fits)
+      nearest = layoutOf(spec, topology, layout.pp, replicas, tp);
+    return fits;
+  };
+  tryFor(layout.replicas, layout.tp) || tryFor(1, layout.tp) || tryFor(layout.replicas, 1) || tryFor(1, 1);
   const int64_t experts = routedExperts(spec), most = (nearest.ep - 1) * experts;
   if (layout.redundantExperts > 0 && nearest.ep > 1) {
     const int64_t slots = experts + std::min(layout.redundantExperts, most);
@@ -122,20 +136,18 @@ ParallelLayout nearestCompiled(const ModelSpec &spec, const Topology &topology, 
   return nearest;
 }
 
-/// Whether some data-parallel ranks have the same experts as others: they are of another replica.
-bool sharesNoExperts(const ParallelLayout &layout) {
-  return layout.tp == 1 && layout.cp == 1 && layout.etp == 1 && layout.ep >= 1 && layout.dp > layout.ep &&
-         layout.dp % layout.ep == 0;
-}
-
-/// Keys of which this build compiles one value.
-Status checkKeys(const ParallelLayout &layout, const std::string &remedy) {
-  for (auto [key, value] : {std::pair{"tp", layout.tp}, std::pair{"etp", layout.etp}, std::pair{"cp", layout.cp}})
+/// Keys of which this build compiles one value, and those of experts that a model has not.
+Status checkKeys(const ModelSpec &spec, const ParallelLayout &layout, const std::string &remedy) {
+  for (auto [key, value] : {std::pair{"etp", layout.etp}, std::pair{"cp", layout.cp}})
     if (value != 1)
       return Error{"--layout",
                    std::string(key) + " is " + std::to_string(value) + ", in this build programs have " + key + "=1",
                    remedy};
-  if (layout.overlap && layout.ep == 1)
+  if (layout.ep > 1 && !spec.moe)
+    return Error{"--layout",
+                 "ep is " + std::to_string(layout.ep) + ", and model '" + shortened(spec.name) + "' has no experts",
+                 remedy};
+  if (layout.overlap && layout.ep == 1 && layout.tp == 1)
     return Error{"--layout", "overlap is 1, and the ranks of ep=1 exchange nothing that could cross meanwhile", remedy};
   return Status::success();
 }
@@ -182,6 +194,20 @@ Status checkStages(const ModelSpec &spec, const Topology &topology, const Parall
   return split ? std::move(split) : Error{"--layout", "layers " + split.error().message, remedy};
 }
 
+/// Tensor-parallel groups divide a stage and a node, and the model's heads and leaves.
+Status checkGroups(const ModelSpec &spec, const Topology &topology, const ParallelLayout &layout, int64_t ofStage,
+                   const std::string &remedy) {
+  const int64_t ofNode = topology.ranks() / topology.nodes();
+  if (layout.tp < 1 || ofStage % layout.tp != 0 || ofNode % layout.tp != 0)
+    return Error{"--layout",
+                 "tp is " + std::to_string(layout.tp) + ", and topology '" + shortened(topology.name) + "' has " +
+                     std::to_string(ofStage) + (ofStage == 1 ? " rank" : " ranks") + " a stage and " +
+                     std::to_string(ofNode) + " a node: groups divide both",
+                 remedy};
+  Status parts = checkTensorParts(spec, layout.tp);
+  return parts ? std::move(parts) : Error{"--layout", parts.error().where + " " + parts.error().message, remedy};
+}
+
 } // namespace
 
 Status k2c::checkCompiles(const ModelSpec &spec, const Topology &topology, const ParallelLayout &layout) {
@@ -192,20 +218,24 @@ Status k2c::checkCompiles(const ModelSpec &spec, const Topology &topology, const
   const std::string remedy = "use " + compiledText(nearestCompiled(spec, topology, layout));
   if (layout.prefill || layout.role != PoolRole::Both)
     return Error{"--layout", "separate devices for prompts and for tokens are not in this build", remedy};
-  if (Status status = checkKeys(layout, remedy); !status)
+  if (Status status = checkKeys(spec, layout, remedy); !status)
     return status;
   if (Status status = checkStages(spec, topology, layout, remedy); !status)
     return status;
   const int64_t ofStage = ranks / (layout.pp * layout.replicas);
-  for (auto [key, value] : {std::pair{"ep", layout.ep}, std::pair{"dp", layout.dp}})
-    if (value != ofStage)
+  if (Status status = checkGroups(spec, topology, layout, ofStage, remedy); !status)
+    return status;
+  for (auto [key, value, wanted] :
+       {std::tuple{"ep", layout.ep, spec.moe ? ofStage : 1}, std::tuple{"dp", layout.dp, ofStage / layout.tp}})
+    if (value != wanted)
       return Error{"--layout",
                    std::string(key) + " is " + std::to_string(value) + ", " + machines + " has " +
                        std::to_string(ofStage) + (ofStage == 1 ? " rank" : " ranks") +
                        (layout.pp > 1 ? " a stage" : "") + (layout.replicas > 1 ? " of each replica" : "") +
+                       (layout.tp > 1 ? " in groups of " + std::to_string(layout.tp) : "") +
                        ", and in this build programs are of all of them",
                    remedy};
-  if (ofStage > 1 && !spec.moe)
+  if (ofStage > layout.tp && !spec.moe)
     return Error{"--layout",
                  "a stage has " + std::to_string(ofStage) + " ranks, and model '" + shortened(spec.name) +
                      "' no experts to divide among them",
@@ -213,21 +243,38 @@ Status k2c::checkCompiles(const ModelSpec &spec, const Topology &topology, const
   return checkRedundant(spec, layout, remedy);
 }
 
+/// Whether each size is one that products of all of them can be made of.
+static bool isSmall(const ParallelLayout &layout, int64_t ranks) {
+  const int64_t sizes[] = {layout.tp, layout.ep, layout.dp, layout.pp, layout.replicas};
+  return std::all_of(std::begin(sizes), std::end(sizes), [&](int64_t size) { return size >= 1 && size <= ranks; });
+}
+
+ParallelLayout k2c::withReplicas(ParallelLayout layout, bool hasExperts, int64_t ranks) {
+  if (!isSmall(layout, ranks) || layout.cp != 1 || layout.etp != 1 || layout.devices() != ranks)
+    return layout;
+  const int64_t shared = layout.tp * layout.dp, group = hasExperts ? layout.ep : layout.tp, copies = shared / group;
+  if (shared % group != 0 || layout.dp % copies != 0)
+    return layout;
+  layout.dp /= copies;
+  layout.replicas *= copies;
+  return layout;
+}
+
+bool k2c::isOfProgram(const ParallelLayout &layout, int64_t ranks, int64_t layers) {
+  if (layout.prefill || layout.etp != 1 || layout.cp != 1 || !isSmall(layout, ranks))
+    return false;
+  const bool isDense = layout.ep == 1 && layout.dp == 1;
+  if ((layout.ep != layout.tp * layout.dp && !isDense) || layout.pp > layers || layout.devices() != ranks)
+    return false;
+  int64_t sum = 0;
+  for (const int64_t each : layout.layers)
+    sum += each < 1 || each > layers ? layers + 1 : each;
+  return layout.layers.empty() || (int64_t(layout.layers.size()) == layout.pp && sum == layers);
+}
+
 std::optional<ParallelLayout> k2c::readCompiledLayout(const std::string &text, int64_t ranks, int64_t layers) {
   Expected<ParallelLayout> layout = parseLayout(text, PlanPhase::Serve);
-  if (!layout || layout->prefill || layout->tp != 1 || layout->etp != 1 || layout->cp != 1)
-    return std::nullopt;
-  for (const int64_t size : {layout->ep, layout->dp, layout->pp, layout->replicas})
-    if (size < 1 || size > ranks)
-      return std::nullopt;
-  if (layout->ep != layout->dp || layout->pp > layers || layout->devices() != ranks)
-    return std::nullopt;
-  int64_t sum = 0;
-  for (const int64_t each : layout->layers)
-    sum += each < 1 || each > layers ? layers + 1 : each;
-  if (!layout->layers.empty() && (int64_t(layout->layers.size()) != layout->pp || sum != layers))
-    return std::nullopt;
-  return *layout;
+  return layout && isOfProgram(*layout, ranks, layers) ? std::optional(*layout) : std::nullopt;
 }
 
 Expected<ParallelLayout> k2c::parseCompileLayout(const std::string &text, const ModelSpec &spec,
@@ -242,10 +289,7 @@ Expected<ParallelLayout> k2c::parseCompileLayout(const std::string &text, const 
   Expected<ParallelLayout> layout = parseLayout(text, PlanPhase::Serve);
   if (!layout)
     return Error{layout.error().where, layout.error().message, remedy};
-  if (sharesNoExperts(*layout))
-    layout = planner::asReplicas(spec, *layout);
-  if (!layout)
-    return Error{"--layout", layout.error().where + " " + layout.error().message, remedy};
+  layout = withReplicas(*layout, spec.moe.has_value(), topology.ranks());
   if (Status status = checkCompiles(spec, topology, *layout); !status)
     return status.takeError();
   return layout;

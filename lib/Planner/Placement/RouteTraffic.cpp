@@ -1,9 +1,16 @@
 //===- RouteTraffic.cpp - What the routes of a run cost under a placement -----===//
+//
+// Rows of a token to experts and back are counted layer by layer, by the rule that the runtime has, too
+// (k2rt/traffic.h). What goes from stage to stage, and what tensor-parallel ranks gather and scatter, depends on no
+// route: so many rows a token.
+//
+//===----------------------------------------------------------------------===//
 
 #include "k2c/Planner/RouteTraffic.h"
 
 #include "k2c/Cluster/TierNames.h"
 #include "k2c/Planner/CompileLayout.h"
+#include "k2c/Planner/TensorParts.h"
 #include "k2rt/traffic.h"
 #include <algorithm>
 #include <map>
@@ -23,6 +30,21 @@ ExpertDivision k2c::expertDivision(const ModelSpec &spec, const Topology &topolo
   division.isTwoHop = division.nodes > 1 && division.nodes < layout.ep;
   division.rowBytes = spec.hidden * byteWidth(compute);
   division.messageBytes = k2rt_message_bytes(division.rowBytes, spec.moe ? spec.moe->topK : 0);
+  for (const LayerKind &kind : layerKinds(spec)) {
+    Expected<LayerParts> parts = layerParts(spec, kind, layout.tp);
+    const int64_t layers =
+        countWithin(spec.layersOf([&](const LayerKind &other) { return other == kind; }), {0, spec.layerCount()});
+    auto add = [&](const std::vector<int64_t> &widths, DType type) {
+      for (const int64_t width : widths) { // to each other rank of the group
+        division.sliceRows += layers * (layout.tp - 1);
+        division.sliceBytes += layers * (layout.tp - 1) * width * byteWidth(type);
+      }
+    };
+    if (parts) {
+      add(parts->gathered, compute);
+      add(parts->scattered, DType::F32);
+    }
+  }
   division.tiers = tierNames(topology);
   division.hasTier = {topology.ranks() > topology.nodes(), topology.nodes() > 1};
   return division;
@@ -128,9 +150,10 @@ Expected<RouteTraffic> k2c::countTraffic(const RouteStatistics &statistics, cons
   const double layers = double(std::max<size_t>(statistics.layers.size(), 1));
   for (size_t replica = 0; replica < division.hops.size(); ++replica)
     for (size_t tier = 0; tier < traffic.tiers.size(); ++tier) { // a token is counted in each layer
-      const auto rows = static_cast<int64_t>(ofReplica[replica] / layers) * division.hops[replica][tier];
-      traffic.tiers[tier].messages += rows;
-      traffic.tiers[tier].payloadBytes += Checked(rows) * division.rowBytes;
+      const auto count = static_cast<int64_t>(ofReplica[replica] / layers), rows = count * division.hops[replica][tier];
+      traffic.tiers[tier].messages += Checked(rows) + (tier == 0 ? Checked(count) * division.sliceRows : Checked(0));
+      traffic.tiers[tier].payloadBytes +=
+          Checked(rows) * division.rowBytes + (tier == 0 ? Checked(count) * division.sliceBytes : Checked(0));
     }
   traffic.nodesMean = tokens > 0 ? traffic.nodesMean / tokens : 0;
   for (const SentRows &tier : traffic.tiers)

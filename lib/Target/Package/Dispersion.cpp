@@ -104,7 +104,7 @@ private:
 /// Bytes of a row at the first site that crosses nodes, by quota or back.
 int64_t rowBytes(const ProgramFacts &program, bool isQuota) {
   for (const CollectiveFact &site : program.collectives)
-    if (site.group != "node" && site.group != "pp" && (site.quota > 0) == isQuota)
+    if (site.group != "node" && site.group != "pp" && site.group != "tp" && (site.quota > 0) == isQuota)
       return site.rowBytes;
   return 0;
 }

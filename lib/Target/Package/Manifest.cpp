@@ -156,7 +156,7 @@ int64_t emptyBytes(const ExpertPlacement &placement, int64_t rank, Bytes ofExper
 /// Ranks are numbered node by node. Those with empty slots map fewer weights than the certificate says.
 json ranksJson(const ModelSpec &spec, const Plan &plan, const ProgramFacts &program, const BundleFacts &bundle) {
   const std::vector<int64_t> bounds = boundsOf(spec, program);
-  const int64_t ofStage = plan.layout.ep;
+  const int64_t ofStage = plan.layout.devicesOfStage();
   json ranks = json::array();
   for (int64_t rank = 0; rank < program.ranks; ++rank) {
     const auto stage = static_cast<size_t>(rank / ofStage % plan.layout.pp);
@@ -196,10 +196,12 @@ json placementJson(const ModelSpec &spec, const Plan &plan, const BundleFacts &b
 /// k2rt/share.h: which part of a weight each worker reads.
 json sharesJson(const std::vector<SlotShares> &shares) {
   json runs = json::array();
-  for (const auto &[slots, share, stage] : shares) {
+  for (const auto &[slots, share, stage, parts] : shares) {
     runs.push_back({{"slots", slots}});
     if (stage != SlotStage::All)
       runs.back()["stage"] = stage == SlotStage::First ? "first" : "last";
+    if (parts > 1)
+      runs.back()["parts"] = parts;
     if (share.experts > 0)
       runs.back()["experts"] = share.experts;
     if (share.items > 0)

@@ -21,7 +21,7 @@ extern "C" {
 #endif
 
 /* Grows with every change of abi.def or of this page. A program of another version is refused. */
-#define K2RT_ABI_VERSION 14u
+#define K2RT_ABI_VERSION 15u
 /* The name of the symbol a program exports. */
 #define K2RT_PROGRAM_QUERY_NAME "k2c_program_query"
 /* Cache groups of a program, at most. */
@@ -30,12 +30,16 @@ extern "C" {
 #define K2RT_FORM_EXPANDED 0
 #define K2RT_FORM_ABSORBED 1
 /* What a site does: all token rows of the step to the next member of its axis, or from the one before; rows to each
- * member, as many as the program says, each with its place. */
+ * member, as many as the program says, each with its place; the rows of the slices of a step to all that have one; the
+ * rows of each slice of a step to who has it. */
 #define K2RT_SEND 5
 #define K2RT_RECEIVE 6
 #define K2RT_ALL_TO_ALL_ROWS 9
-/* The ranks that divide a layer's experts; those with the same place in each stage; those that divide experts on one
- * node; those with the same place on each node. */
+#define K2RT_GATHER_SLICES 12
+#define K2RT_SCATTER_SLICES 13
+/* The ranks that have slices of the same step and parts of the same weights; those that divide a layer's experts; those
+ * with the same place in each stage; those that divide experts on one node; those with the same place on each node. */
+#define K2RT_AXIS_TP 1
 #define K2RT_AXIS_EP 4
 #define K2RT_AXIS_PP 5
 #define K2RT_AXIS_NODE 7

@@ -133,6 +133,7 @@ Status Engine::submit(int32_t microbatch) {
   for (size_t rank = 0; rank < of.records.ends.size(); ++rank)
     setShared(of.records.records.data() + of.records.begin(rank), table, goesInHalves);
   of.table = table;
+  of.inHalves = goesInHalves;
   planResults(of);
   return member->submit(of.records, of.gathered);
 }
@@ -144,72 +145,120 @@ Status Engine::collect(int32_t microbatch) {
   return done;
 }
 
-Engine::StageResults Engine::resultsOf(const Microbatch &of, int32_t dataRank, int64_t stage) const {
+Engine::StageResults Engine::resultsOf(Microbatch &of, int64_t source, int64_t stage) {
   const RankFacts &facts = manifest().ranks;
-  const int64_t rank = facts.rankOf(dataRank, stage);
-  const k2rt_ir_step &step = of.ranks[dataRank].prepared;
-  const int64_t outputs = facts.isLastStage(rank) ? step.output_rows : 0;
+  const int64_t rank = facts.rankOf(source, stage);
+  const RankStep &own = of.ranks[static_cast<size_t>(facts.dataRankOf(rank))];
+  const int64_t outputs = facts.isLastStage(rank) ? own.prepared.output_rows : 0;
   const std::array<int64_t, 2> layers = facts.layersOf(rank, manifest().layers);
   return {of.gathered.results.data() + of.gathered.begins[static_cast<size_t>(rank)],
-          resultLayout(manifest(), step.token_rows, outputs, of.ranks[dataRank].flags), layers[0], layers[1]};
+          resultLayout(manifest(), own.prepared.token_rows, outputs, own.flags), layers[0], layers[1]};
 }
 
-/// Brings `perLayer` entries of each layer from the stage that has it to `to`, if that is there: of layers with experts
-/// in their order, or of all layers, before which the first stage has its embedding.
+/// Of the step of its tensor-parallel group, those that `source` has carried.
+std::vector<RowRange> Engine::rowsOf(const Microbatch &of, int64_t source) const {
+  const RankFacts &facts = manifest().ranks;
+  const int64_t rows = of.ranks[static_cast<size_t>(source / facts.tp)].prepared.token_rows;
+  return rowsOfSlice(rows, source % facts.tp, facts.tp, of.inHalves);
+}
+
+/// Brings `perRow` entries of each row and layer from the rank that has both to `to`, if that is there: of layers with
+/// experts in their order, or of all layers, before which the first stage has its embedding. All have room for the rows
+/// of the whole step.
 template <class T>
-void Engine::bringLayers(const Microbatch &microbatch, int32_t dataRank, int64_t ResultLayout::*part, bool areMoe,
-                         int64_t perLayer, void *to) const {
-  for (int64_t stage = 0; to && stage < manifest().ranks.stageCount(); ++stage) {
-    const StageResults of = resultsOf(microbatch, dataRank, stage);
-    if (of.layout.*part < 0)
-      continue;
-    const std::vector<int64_t> &moe = manifest().moeLayers;
-    const auto ordinal = [&](int64_t layer) { return std::lower_bound(moe.begin(), moe.end(), layer) - moe.begin(); };
-    const int64_t begin = areMoe ? ordinal(of.firstLayer) : of.firstLayer + (stage > 0);
-    const int64_t end = areMoe ? ordinal(of.endLayer) : of.endLayer + 1;
-    const auto *from = reinterpret_cast<const T *>(of.results + of.layout.*part);
-    std::copy(from + begin * perLayer, from + end * perLayer, static_cast<T *>(to) + begin * perLayer);
+void Engine::bringLayers(Microbatch &microbatch, int32_t dataRank, int64_t ResultLayout::*part, bool areMoe,
+                         int64_t perRow, void *to) {
+  const RankFacts &facts = manifest().ranks;
+  const int64_t perLayer = microbatch.ranks[dataRank].prepared.token_rows * perRow;
+  for (int64_t stage = 0; to && stage < facts.stageCount(); ++stage)
+    for (int64_t source = dataRank * facts.tp; source < (dataRank + 1) * facts.tp; ++source) {
+      const StageResults of = resultsOf(microbatch, source, stage);
+      if (of.layout.*part < 0)
+        continue;
+      const std::vector<int64_t> &moe = manifest().moeLayers;
+      const auto ordinal = [&](int64_t layer) { return std::lower_bound(moe.begin(), moe.end(), layer) - moe.begin(); };
+      const int64_t begin = areMoe ? ordinal(of.firstLayer) : of.firstLayer + (stage > 0);
+      const int64_t end = areMoe ? ordinal(of.endLayer) : of.endLayer + 1;
+      const auto *from = reinterpret_cast<const T *>(of.results + of.layout.*part);
+      for (const RowRange rows : rowsOf(microbatch, source))
+        for (int64_t at = begin * perLayer + rows.begin * perRow; at < end * perLayer; at += perLayer)
+          std::copy_n(from + at, rows.rows() * perRow, static_cast<T *>(to) + at);
+    }
+}
+
+/// Samples and logits, each from the rank that has carried its row, to those of the first.
+void Engine::bringOutputs(Microbatch &microbatch, int32_t dataRank) {
+  const RankFacts &facts = manifest().ranks;
+  const k2rt_ir_step &step = microbatch.ranks[dataRank].prepared;
+  const auto *outputs = static_cast<const int32_t *>(step.outputs), *end = outputs + step.output_rows;
+  const StageResults to = resultsOf(microbatch, dataRank * facts.tp, facts.stageCount() - 1);
+  for (int64_t source = dataRank * facts.tp + 1; source < (dataRank + 1) * facts.tp; ++source) {
+    const StageResults from = resultsOf(microbatch, source, facts.stageCount() - 1);
+    const auto bring = [&](int64_t part, int64_t bytes, int64_t first, int64_t count) {
+      if (part >= 0)
+        std::copy_n(from.results + part + first * bytes, count * bytes, to.results + part + first * bytes);
+    };
+    for (const RowRange rows : rowsOf(microbatch, source)) {
+      const int64_t first = std::lower_bound(outputs, end, rows.begin) - outputs;
+      const int64_t count = std::lower_bound(outputs, end, rows.end) - outputs - first;
+      bring(to.layout.samples, sizeof(int32_t), first, count);
+      bring(to.layout.logits, manifest().vocab * static_cast<int64_t>(sizeof(float)), first, count);
+    }
   }
 }
 
+/// Of each layer and head, from the rank that has both: a tensor-parallel group divides heads.
+void Engine::bringLargest(Microbatch &microbatch, int32_t dataRank, float *to) {
+  const RankFacts &facts = manifest().ranks;
+  const int64_t heads = manifest().heads / facts.tp;
+  for (int64_t stage = 0; stage < facts.stageCount(); ++stage)
+    for (int64_t slice = 0; slice < facts.tp; ++slice) {
+      const StageResults of = resultsOf(microbatch, dataRank * facts.tp + slice, stage);
+      if (of.layout.maxLogits < 0)
+        continue;
+      const auto *largest = reinterpret_cast<const float *>(of.results + of.layout.maxLogits);
+      for (int64_t layer = of.firstLayer; layer < of.endLayer; ++layer)
+        for (int64_t head = 0; head < heads; ++head) {
+          float &whole = to[layer * manifest().heads + slice * heads + head];
+          whole = std::max(whole, largest[layer * heads + head]);
+        }
+    }
+}
+
 void Engine::countCaptured(int32_t microbatch) {
-  const Microbatch none, &of = member ? underWay[microbatch] : none;
+  const RankFacts &facts = manifest().ranks;
   for (int32_t rank = 0; rank < ranks(); ++rank) {
-    const k2rt_ir_step &step = member ? of.ranks[rank].prepared : only;
+    const k2rt_ir_step &step = member ? underWay[microbatch].ranks[rank].prepared : only;
     const auto *experts = static_cast<const int32_t *>(step.capture_experts);
+    sources.assign(static_cast<size_t>(step.token_rows), rank);
     if (member) {
       merged.resize(chosen.size());
-      bringLayers<int32_t>(of, rank, &ResultLayout::experts, /*areMoe=*/true, step.token_rows * manifest().topK,
+      bringLayers<int32_t>(underWay[microbatch], rank, &ResultLayout::experts, /*areMoe=*/true, manifest().topK,
                            merged.data());
       experts = merged.data();
+      for (int64_t source = rank * facts.tp; source < (rank + 1) * facts.tp; ++source)
+        for (const RowRange rows : rowsOf(underWay[microbatch], source))
+          std::fill(sources.begin() + rows.begin, sources.begin() + rows.end, static_cast<int32_t>(source));
     }
     if (counted)
-      counted->count(rank, step, experts);
+      counted->count(sources, step, experts);
     if (routed)
-      routed->count(rank, step, experts, of.table);
+      routed->count(sources, experts, underWay[microbatch].table);
   }
 }
 
 StepResults Engine::results(int32_t number, int32_t rank) {
   if (!member)
     return theRank->results();
-  const Microbatch &microbatch = underWay[number];
+  Microbatch &microbatch = underWay[number];
   const k2rt_ir_step &step = microbatch.ranks[rank].prepared;
-  const int64_t routes = step.token_rows * manifest().topK;
-  bringLayers<int32_t>(microbatch, rank, &ResultLayout::experts, /*areMoe=*/true, routes, step.capture_experts);
-  bringLayers<float>(microbatch, rank, &ResultLayout::weights, /*areMoe=*/true, routes, step.capture_weights);
-  bringLayers<float>(microbatch, rank, &ResultLayout::hidden, /*areMoe=*/false, step.token_rows * manifest().hidden,
-                     step.capture_hidden);
-  for (int64_t stage = 0; stage < manifest().ranks.stageCount(); ++stage) {
-    const StageResults of = resultsOf(microbatch, rank, stage);
-    if (of.layout.maxLogits < 0)
-      continue;
-    const auto *largest = reinterpret_cast<const float *>(of.results + of.layout.maxLogits);
-    auto *to = static_cast<float *>(step.capture_max_logit);
-    for (int64_t i = of.firstLayer * manifest().heads; i < of.endLayer * manifest().heads; ++i)
-      to[i] = std::max(to[i], largest[i]);
-  }
-  const StageResults last = resultsOf(microbatch, rank, manifest().ranks.stageCount() - 1);
+  const int64_t topK = manifest().topK;
+  bringLayers<int32_t>(microbatch, rank, &ResultLayout::experts, /*areMoe=*/true, topK, step.capture_experts);
+  bringLayers<float>(microbatch, rank, &ResultLayout::weights, /*areMoe=*/true, topK, step.capture_weights);
+  bringLayers<float>(microbatch, rank, &ResultLayout::hidden, /*areMoe=*/false, manifest().hidden, step.capture_hidden);
+  bringLargest(microbatch, rank, static_cast<float *>(step.capture_max_logit));
+  bringOutputs(microbatch, rank);
+  const StageResults last = resultsOf(microbatch, rank * manifest().ranks.tp, manifest().ranks.stageCount() - 1);
   return {last.layout.logits < 0 ? nullptr : reinterpret_cast<const float *>(last.results + last.layout.logits),
           reinterpret_cast<const int32_t *>(last.results + last.layout.samples)};
 }
@@ -222,11 +271,18 @@ void Engine::interrupt() {
 }
 
 Status Engine::finish() {
-  Expected<int64_t> lost = member && trace ? member->traces(theBundle, *traceFile) : Expected<int64_t>(0);
-  Status ended = member && lost ? member->end() : Status();
-  if (!lost)
-    ended = lost.takeError();
-  Status traced = writeTrace(lost ? *lost : 0);
+  int64_t lost = 0;
+  Status ended;
+  if (member && trace) {
+    Expected<int64_t> gathered = member->traces(theBundle, *traceFile);
+    if (gathered)
+      lost = *gathered;
+    else
+      ended = gathered.takeError();
+  }
+  if (member && ended)
+    ended = member->end();
+  Status traced = writeTrace(lost);
   return ended ? std::move(traced) : std::move(ended);
 }
 

@@ -10,6 +10,7 @@
 #include "engine/ExpertStatistics.h"
 #include "engine/RankMember.h"
 #include "engine/RouteTraffic.h"
+#include "engine/StepRows.h"
 #include "engine/TraceFile.h"
 #include <memory>
 #include <optional>
@@ -93,21 +94,25 @@ private:
     std::vector<RankStep> ranks; ///< with sequences
     AllRecords records;
     AllResults gathered;
-    size_t table = 0; ///< of the placement, by which its step goes
+    size_t table = 0;      ///< of the placement, by which its step goes
+    bool inHalves = false; ///< its step
   };
   Status addRanks();
   Status choosePlacements();
   void countRows(const k2rt_ir_step &step);
   /// What a rank of a sequence gave back.
   struct StageResults {
-    const std::byte *results;
+    std::byte *results;
     ResultLayout layout;
     int64_t firstLayer, endLayer; ///< of which it has captured
   };
-  StageResults resultsOf(const Microbatch &of, int32_t dataRank, int64_t stage) const;
+  StageResults resultsOf(Microbatch &of, int64_t source, int64_t stage);
+  std::vector<RowRange> rowsOf(const Microbatch &of, int64_t source) const;
   template <class T>
-  void bringLayers(const Microbatch &of, int32_t dataRank, int64_t ResultLayout::*part, bool areMoe, int64_t perLayer,
-                   void *to) const;
+  void bringLayers(Microbatch &of, int32_t dataRank, int64_t ResultLayout::*part, bool areMoe, int64_t perRow,
+                   void *to);
+  void bringOutputs(Microbatch &of, int32_t dataRank);
+  void bringLargest(Microbatch &of, int32_t dataRank, float *to);
   void planResults(Microbatch &of) const;
   Status writeTrace(int64_t lost);
   bool capturesExperts() const { return counted || routed; }
@@ -128,7 +133,8 @@ private:
   std::optional<ExpertStatistics> counted;
   std::optional<RouteTraffic> routed;
   std::vector<int32_t> chosen;        ///< what steps capture for these two, of a rank at a time
-  std::vector<int32_t> merged;        ///< the same, brought together from the stages of a rank
+  std::vector<int32_t> merged;        ///< the same, brought together from the stages and slices of a rank
+  std::vector<int32_t> sources;       ///< of its rows, which rank of a stage carried them
   std::unique_ptr<Rank> theRank;      ///< of one rank; behind the trace, into which its device records
   std::unique_ptr<RankMember> member; ///< of several; behind what it sends and receives
 };

@@ -11,14 +11,15 @@ Phase phaseOf(const k2rt_ir_step &step, int64_t sequence) {
   return isOneRow && last[sequence] >= 0 ? Phase::decode : Phase::prefill;
 }
 
-void ExpertStatistics::count(int32_t source, const k2rt_ir_step &step, const int32_t *experts) {
+void ExpertStatistics::count(const std::vector<int32_t> &sources, const k2rt_ir_step &step, const int32_t *experts) {
   const auto *begin = static_cast<const int32_t *>(step.seq_begin);
-  SourcedSet chosen{source, {}};
+  SourcedSet chosen;
   std::vector<int32_t> &set = chosen.second;
   for (auto &phases : counts)
     for (int64_t sequence = 0; sequence < step.seq_rows; ++sequence) {
       Counts &layer = phases[static_cast<size_t>(phaseOf(step, sequence))];
       for (int32_t row = begin[sequence]; row < begin[sequence + 1]; ++row, experts += manifest.topK) {
+        chosen.first = sources[static_cast<size_t>(row)];
         set.assign(experts, experts + manifest.topK);
         set.erase(std::remove_if(set.begin(), set.end(), [](int32_t expert) { return expert < 0; }), set.end());
         std::sort(set.begin(), set.end());

@@ -21,7 +21,7 @@ inline constexpr std::array<const char *, 2> phaseNames = {"prefill", "decode"};
 
 class ExpertStatistics {
 public:
-  /// The rank that has a token's sequence, and the token's experts, ascending; none where it was dropped.
+  /// The rank that carried a token's row, and the token's experts, ascending; none where it was dropped.
   using SourcedSet = std::pair<int32_t, std::vector<int32_t>>;
   /// Tokens, in the order of sources and then of experts.
   using Counts = std::map<SourcedSet, int64_t>;
@@ -29,8 +29,8 @@ public:
   /// `manifest` outlives it.
   explicit ExpertStatistics(const Manifest &manifest) : manifest(manifest), counts(manifest.moeLayers.size()) {}
 
-  /// The rows of a step of `source`, which has run, and their experts as k2rt_ir_step captures them.
-  void count(int32_t source, const k2rt_ir_step &step, const int32_t *experts);
+  /// The rows of a step, which has run, the rank that carried each, and their experts as k2rt_ir_step captures them.
+  void count(const std::vector<int32_t> &sources, const k2rt_ir_step &step, const int32_t *experts);
   const Counts &of(size_t moeLayer, Phase phase) const { return counts[moeLayer][static_cast<size_t>(phase)]; }
 
 private:

@@ -1,5 +1,6 @@
 // The order of allocation is that of the certificate's lines: step arrays, cache planes, arena.
 #include "engine/Rank.h"
+#include "engine/StepRows.h"
 
 namespace k2c::runtime {
 
@@ -19,7 +20,20 @@ void Rank::upload(const k2rt_ir_step &step, bool inHalves) {
     own.sampling = nullptr;
   }
   entry = inHalves ? serveHalves : serve;
-  device->upload(inHalves ? halves->cut(own) : own);
+  const k2rt_ir_step &next = inHalves ? halves->cut(own) : own;
+  device->upload(bundle.manifest.ranks.tp > 1 ? sliced(next) : next);
+}
+
+const k2rt_ir_step &Rank::sliced(const k2rt_ir_step &whole) {
+  const RankFacts &ranks = bundle.manifest.ranks;
+  const auto *half = &whole;
+  for (size_t number = 0; half; ++number, half = static_cast<const k2rt_ir_step *>(half->second)) {
+    gathered[number] = *half;
+    slices[number] = sliceStep(gathered[number], bundle.manifest, ranks.sliceOf(bundle.rank), ranks.tp);
+    if (number > 0)
+      slices[0].second = &slices[1];
+  }
+  return slices[0];
 }
 
 /// Where a plane would begin if it had the layers before those of the rank: programs count layers from the first.
@@ -59,7 +73,7 @@ Expected<std::unique_ptr<Rank>> Rank::create(const Bundle &bundle, std::unique_p
                    experts.self,
                    experts.size,
                    nodes.self,
-                   0,
+                   static_cast<int32_t>(manifest.ranks.sliceOf(bundle.rank)),
                    layers[0],
                    layers[1],
                    const_cast<int32_t *>(bundle.placement.entries(0))};

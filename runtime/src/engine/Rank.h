@@ -8,6 +8,7 @@
 #include "engine/StepHalves.h"
 #include "program/Bundle.h"
 #include <algorithm>
+#include <array>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -36,12 +37,15 @@ public:
 
 private:
   Rank(const Bundle &bundle, StepArrays arrays);
+  const k2rt_ir_step &sliced(const k2rt_ir_step &whole);
 
   const Bundle &bundle;
   const k2rt_ir_step_fn serve, serveHalves; ///< what steps enter
   k2rt_ir_step_fn entry = nullptr;          ///< of these, the one that the next step enters
   StepArrays stepArrays;
   std::optional<StepHalves> halves; ///< where the manifest has them
+  /// Of ranks in tensor-parallel groups, by half: what they have together, and the slice of this one.
+  std::array<k2rt_ir_step, 2> gathered = {}, slices = {};
   std::vector<PagePool> freePages;
   size_t table = 0; ///< of the placement, by which the last step went
   k2rt_ir_rank facts = {};

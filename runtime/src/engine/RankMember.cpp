@@ -13,7 +13,9 @@ namespace k2c::runtime {
 
 Grid gridOf(const RankFacts &ranks) {
   Grid grid;
-  grid.dp = grid.ep = static_cast<int32_t>(ranks.stageRanks());
+  grid.tp = static_cast<int32_t>(ranks.tp);
+  grid.ep = static_cast<int32_t>(ranks.stageRanks());
+  grid.dp = grid.ep / grid.tp;
   grid.pp = static_cast<int32_t>(ranks.stageCount());
   grid.replicas = static_cast<int32_t>(ranks.replicas);
   grid.perNode = static_cast<int32_t>(ranks.count / ranks.nodes);
@@ -90,15 +92,16 @@ Status RankMember::told(Status done) {
   return done;
 }
 
-void RankMember::control(Collective &collective) const {
+Expected<RequestId> RankMember::start(Collective &collective) {
   collective.axis = Axis::world;
   collective.step = steps;
   collective.isControl = true;
+  return exchange->start(collective);
 }
 
 Status RankMember::run(Collective &collective) {
-  control(collective);
-  return exchange->run(collective);
+  Expected<RequestId> started = start(collective);
+  return started ? exchange->wait(*started) : Status(started.takeError());
 }
 
 /// Returns when all ranks have loaded and told what they have.
@@ -134,8 +137,7 @@ Expected<RequestId> RankMember::startRecords(const AllRecords &all, Rows &of) {
   scatter.bytes = recordUnit;
   scatter.rows = of.of(/*isCapacity=*/false);
   scatter.deadlines = static_cast<int32_t>(manifest.ranks.stageCount());
-  control(scatter);
-  return exchange->start(scatter);
+  return start(scatter);
 }
 
 Status RankMember::readRecord(const std::byte *bytes, int64_t count) {
@@ -217,8 +219,7 @@ Status RankMember::giveResults(AllResults *all) {
   gather.result = all ? all->results.data() : nullptr;
   gather.bytes = recordUnit;
   gather.rows = of.results.of(/*isCapacity=*/false);
-  control(gather);
-  Expected<RequestId> started = exchange->start(gather);
+  Expected<RequestId> started = start(gather);
   if (!started)
     return started.takeError();
   of.resultsRequest = *started;

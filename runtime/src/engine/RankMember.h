@@ -38,7 +38,7 @@ private:
   int64_t size = 0;
 };
 
-/// Every rank of a stage has sequences of its own and a part of the experts.
+/// Every tensor-parallel group of a stage has sequences of its own, every rank a part of the experts.
 Grid gridOf(const RankFacts &ranks);
 
 /// What rank 0 sends, and what it gets back. Ranks with the same sequences, in all stages, have one record.
@@ -105,7 +105,7 @@ private:
   Status giveTraces(const Bundle *bundle, TraceFile *file, int64_t *lost);
   void traceCollectives();
   Expected<std::vector<int64_t>> gatherSizes(int64_t own);
-  void control(Collective &collective) const;
+  Expected<RequestId> start(Collective &collective);
   Status run(Collective &collective);
   Status told(Status done);
 

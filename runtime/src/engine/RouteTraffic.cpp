@@ -2,6 +2,7 @@
 #include "engine/RouteTraffic.h"
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 namespace k2c::runtime {
 
@@ -11,12 +12,12 @@ void Spread::add(int64_t number) {
   most = std::max(most, number);
 }
 
-/// How many stages forward rows of `dataRank` to one on another node.
-static int64_t stagesBetweenNodes(const RankFacts &ranks, int64_t dataRank) {
+/// How many stages forward rows of `source` to one on another node.
+static int64_t stagesBetweenNodes(const RankFacts &ranks, int64_t source) {
   int64_t crossings = 0;
   for (int64_t stage = 1; stage < ranks.stageCount(); ++stage)
-    crossings += ranks.each[static_cast<size_t>(ranks.rankOf(dataRank, stage - 1))].node !=
-                 ranks.each[static_cast<size_t>(ranks.rankOf(dataRank, stage))].node;
+    crossings += ranks.each[static_cast<size_t>(ranks.rankOf(source, stage - 1))].node !=
+                 ranks.each[static_cast<size_t>(ranks.rankOf(source, stage))].node;
   return crossings;
 }
 
@@ -33,8 +34,8 @@ RouteTraffic::RouteTraffic(const Bundle &bundle) : bundle(bundle) {
     if (site.axis != K2RT_AXIS_NODE)
       (site.quotaRows > 0 ? messageBytes : rowBytes) = site.rowBytes;
   }
-  tokensOfRank.resize(static_cast<size_t>(ranks.dataRanks()));
-  rowsOfRank.assign(manifest.moeLayers.size(), std::vector<int64_t>(static_cast<size_t>(ranks.dataRanks())));
+  tokensOfRank.resize(static_cast<size_t>(ranks.sources()));
+  rowsOfRank.assign(manifest.moeLayers.size(), std::vector<int64_t>(static_cast<size_t>(ranks.sources())));
   chosen.assign(manifest.moeLayers.size(), std::vector<int64_t>(static_cast<size_t>(manifest.experts)));
 }
 
@@ -55,16 +56,23 @@ const std::vector<int32_t> &RouteTraffic::slotsOf(size_t table, size_t moeLayer)
   return list;
 }
 
-void RouteTraffic::count(int32_t dataRank, const k2rt_ir_step &step, const int32_t *experts, size_t table) {
+void RouteTraffic::count(const std::vector<int32_t> &sources, const int32_t *experts, size_t table) {
   const RankFacts &ranks = bundle.manifest.ranks;
   const int64_t topK = bundle.manifest.topK, ofNode = division.slots / division.nodes;
-  const auto source = static_cast<int32_t>(ranks.placeOf(dataRank)), firstOfReplica = dataRank - source;
-  std::vector<int64_t> bytes(static_cast<size_t>(step.token_rows), stageRowBytes * stagesBetweenNodes(ranks, dataRank));
+  std::vector<int64_t> bytes;
+  for (const int32_t source : sources) {
+    bytes.push_back(stageRowBytes * stagesBetweenNodes(ranks, source));
+    ++tokensOfRank[static_cast<size_t>(source)];
+  }
   std::vector<int32_t> own, slot, places(static_cast<size_t>(k2rt_places_entries(division.experts, division.slots)));
   for (size_t layer = 0; division.ranks > 1 && layer < chosen.size(); ++layer) {
-    k2rt_placement_choose(places.data(), slotsOf(table, layer).data(), division.experts, division.slots, division.ranks,
-                          division.nodes, source);
-    for (int64_t row = 0; row < step.token_rows; ++row, experts += topK) {
+    int32_t source = -1, place = 0; // of the row before
+    for (size_t row = 0; row < sources.size(); ++row, experts += topK) {
+      if (std::exchange(source, sources[row]) != sources[row]) {
+        place = static_cast<int32_t>(ranks.placeOf(source));
+        k2rt_placement_choose(places.data(), slotsOf(table, layer).data(), division.experts, division.slots,
+                              division.ranks, division.nodes, place);
+      }
       own.assign(experts, experts + topK);
       own.erase(std::remove_if(own.begin(), own.end(), [](int32_t expert) { return expert < 0; }), own.end());
       const auto choices = static_cast<int64_t>(own.size());
@@ -72,17 +80,16 @@ void RouteTraffic::count(int32_t dataRank, const k2rt_ir_step &step, const int32
       for (int64_t i = 0; i < choices; ++i) {
         slot.push_back(k2rt_placement_slot(places.data(), division.experts, ofNode, own.data(), choices, i));
         ++chosen[layer][own[i]];
-        ++rowsOfRank[layer][firstOfReplica + slot.back() * division.ranks / division.slots];
+        ++rowsOfRank[layer][source - place + slot.back() * division.ranks / division.slots];
       }
       const k2rt_token_rows rows =
-          k2rt_rows_of_token(entriesOf(table, layer), &division, source, own.data(), slot.data(), choices);
+          k2rt_rows_of_token(entriesOf(table, layer), &division, place, own.data(), slot.data(), choices);
       nodesOfTokens.add(rows.nodes);
       bytes[row] += rows.sent[1] * messageBytes + rows.back[1] * rowBytes;
     }
   }
   for (const int64_t ofToken : bytes)
     bytesOfTokens.add(ofToken);
-  tokensOfRank[dataRank] += step.token_rows;
 }
 
 bool RouteTraffic::hasLayer(int32_t rank, size_t moeLayer) const {
@@ -91,12 +98,12 @@ bool RouteTraffic::hasLayer(int32_t rank, size_t moeLayer) const {
   return manifest.moeLayers[moeLayer] >= own[0] && manifest.moeLayers[moeLayer] < own[1];
 }
 
-int64_t RouteTraffic::tokens(int32_t rank) const { return tokensOfRank[bundle.manifest.ranks.dataRankOf(rank)]; }
+int64_t RouteTraffic::tokens(int32_t rank) const { return tokensOfRank[bundle.manifest.ranks.sourceOf(rank)]; }
 
 int64_t RouteTraffic::expertRows(int32_t rank) const {
   int64_t rows = 0;
   for (size_t layer = 0; layer < rowsOfRank.size(); ++layer)
-    rows += hasLayer(rank, layer) ? rowsOfRank[layer][bundle.manifest.ranks.dataRankOf(rank)] : 0;
+    rows += hasLayer(rank, layer) ? rowsOfRank[layer][bundle.manifest.ranks.sourceOf(rank)] : 0;
   return rows;
 }
 

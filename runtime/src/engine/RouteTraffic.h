@@ -24,9 +24,9 @@ public:
   /// `bundle`, which is of several ranks, outlives it.
   explicit RouteTraffic(const Bundle &bundle);
 
-  /// The rows of a step of a rank with sequences, which has gone by table `table` of the placement, and their experts
-  /// as k2rt_ir_step captures them.
-  void count(int32_t dataRank, const k2rt_ir_step &step, const int32_t *experts, size_t table);
+  /// The rank of a stage that carried each row of a step, of all replicas, and the experts of the rows as k2rt_ir_step
+  /// captures them; the step has gone by table `table` of the placement.
+  void count(const std::vector<int32_t> &sources, const int32_t *experts, size_t table);
 
   /// Of tokens and layers with experts; and of tokens, over all layers.
   const Spread &nodes() const { return nodesOfTokens; }
@@ -50,8 +50,8 @@ private:
   std::vector<std::vector<std::vector<int32_t>>> slots; ///< by table, by layer: all of all experts; empty: not yet
   Spread nodesOfTokens, bytesOfTokens;
   int64_t stageRowBytes = 0;                    ///< of a token, from a stage to the next
-  std::vector<int64_t> tokensOfRank;            ///< by rank with sequences
-  std::vector<std::vector<int64_t>> rowsOfRank; ///< by layer with experts, by rank of a stage in all replicas
+  std::vector<int64_t> tokensOfRank;            ///< by rank of a stage in all replicas
+  std::vector<std::vector<int64_t>> rowsOfRank; ///< by layer with experts, the same
   std::vector<std::vector<int64_t>> chosen;     ///< by layer with experts, by expert: tokens
 };
 

@@ -1,6 +1,7 @@
 // What an array of the whole has at another place is reached by a pointer into it; what counts rows or sequences from
 // the first of a step is counted anew: beginnings, rows of sequences, output rows, lengths.
 #include "engine/StepHalves.h"
+#include "engine/StepRows.h"
 #include <algorithm>
 
 namespace k2c::runtime {
@@ -19,14 +20,8 @@ StepHalves::StepHalves(const Manifest &manifest) : manifest(manifest) {
   slotsOf.resize(lengths.size());
 }
 
-/// `entries` further; null stays null.
-template <class T> static void advance(void *&array, int64_t entries) {
-  if (array)
-    array = static_cast<T *>(array) + entries;
-}
-
 const k2rt_ir_step &StepHalves::cut(const k2rt_ir_step &whole) {
-  const int64_t at = (whole.token_rows + 1) / 2;
+  const int64_t at = firstHalf(whole.token_rows);
   first = second = whole;
   first.token_rows = at;
   second.token_rows = whole.token_rows - at;
@@ -67,7 +62,7 @@ void StepHalves::cutSequences(const k2rt_ir_step &whole, int64_t at) {
   for (int64_t row = at; row < whole.token_rows; ++row)
     rowSeq[row - at] = sequenceOf[row] - static_cast<int32_t>(from);
   second.row_seq = rowSeq.data();
-  advance<int32_t>(second.last_sample, from);
+  second.last_sample = static_cast<int32_t *>(second.last_sample) + from;
 }
 
 /// All else that has an entry for each row, or for each output row.
@@ -78,16 +73,7 @@ void StepHalves::shiftRows(const k2rt_ir_step &whole, int64_t at) {
   for (int64_t i = 0; i < second.output_rows; ++i)
     outputs[i] = wanted[first.output_rows + i] - static_cast<int32_t>(at);
   second.outputs = outputs.data();
-  for (void **rows : {&second.token_ids, &second.positions, &second.row_form})
-    advance<int32_t>(*rows, at);
-  advance<float>(second.logits, first.output_rows * manifest.vocab);
-  advance<int32_t>(second.samples, first.output_rows);
-  advance<k2rt_ir_sampling>(second.sampling, first.output_rows);
-  for (void **experts : {&second.forced_experts, &second.capture_experts})
-    advance<int32_t>(*experts, at * manifest.topK);
-  for (void **weights : {&second.forced_weights, &second.capture_weights})
-    advance<float>(*weights, at * manifest.topK);
-  advance<float>(second.capture_hidden, at * manifest.hidden);
+  skipRows(second, manifest, at, first.output_rows);
 }
 
 } // namespace k2c::runtime

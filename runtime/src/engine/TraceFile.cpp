@@ -56,7 +56,10 @@ static std::string nameOfSite(int64_t site, const Manifest &manifest) {
     return others[site - count];
   const CollectiveFacts &facts = sites[static_cast<size_t>(site)];
   // Both ends of stages are of the site where rows are received.
-  const char *op = facts.op == K2RT_ALL_TO_ALL_ROWS ? "all_to_all_rows" : "send, receive";
+  const char *op = facts.op == K2RT_ALL_TO_ALL_ROWS  ? "all_to_all_rows"
+                   : facts.op == K2RT_GATHER_SLICES  ? "gather_slices"
+                   : facts.op == K2RT_SCATTER_SLICES ? "scatter_slices"
+                                                     : "send, receive";
   return std::string(op) + " " + facts.group + " @" + std::to_string(site);
 }
 

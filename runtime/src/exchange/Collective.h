@@ -56,7 +56,7 @@ struct Collective {
   void *workspace = nullptr; ///< of workspaceBytes
   int64_t bytes = 0;
   int32_t peer = 0;     ///< a member
-  int64_t rowBytes = 0; ///< of a send of rows; 0: of anything else
+  int64_t rowBytes = 0; ///< of a send of rows, and of rows that are counted in parts of one; 0: of anything else
   RaggedRows rows{};
   bool isControl = false; ///< carries no rows: counted as control bytes
   int32_t deadlines = 1;  ///< how many a wait has: of ranks that work one after another each has one

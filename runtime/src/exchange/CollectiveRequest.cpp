@@ -48,8 +48,8 @@ void CollectiveRequest::post(Transport &transport) {
     SentBytes &sent = sums.sent[sending.rank / nodeRanks != transport.rank() / nodeRanks];
     sent.payload += sending.bytes;
     sent.headers += sizeof(Header);
-    sent.messages += isRagged(what.op)   ? sending.bytes / what.bytes
-                     : what.rowBytes > 0 ? sending.bytes / what.rowBytes
+    sent.messages += what.rowBytes > 0   ? sending.bytes / what.rowBytes
+                     : isRagged(what.op) ? sending.bytes / what.bytes
                                          : sending.bytes > 0;
   }
   unfinished = current.sends.size() + current.receives.size();

@@ -62,12 +62,12 @@ Expected<ListedManifest> readListedManifest(const std::string &folder) {
 /// Its own holds until one of `given` does.
 static Expected<Placement> readPlacement(const FileList &files, const Manifest &manifest, int32_t rank,
                                          std::vector<PlacementText> given) {
-  if (!manifest.ranks.divideExperts() && !given.empty())
+  if (!manifest.ranks.divideExperts && !given.empty())
     return Error{K2RT_INVALID_ARGUMENT, "--placement",
                  std::string("says which rank has which experts, and the program has one rank") +
                      (manifest.ranks.areSeveral() ? " a stage" : ""),
                  "leave it out"};
-  if (!manifest.ranks.divideExperts())
+  if (!manifest.ranks.divideExperts)
     return Placement();
   if (given.empty() || given.front().fromStep > 0) {
     const std::string &file = manifest.ranks.placement.file;
@@ -90,11 +90,12 @@ static Expected<Weights> mapWeights(const FileList &files, const Manifest &manif
   if (!index)
     return index.takeError();
   const RankFacts &ranks = manifest.ranks;
-  StagePart part;
+  RankPart part;
   if (!ranks.stages.empty()) {
     const std::array<int64_t, 2> layers = ranks.layersOf(rank, manifest.layers);
     part = {layers[0], layers[1], ranks.isFirstStage(rank), ranks.isLastStage(rank)};
   }
+  part.part = ranks.sliceOf(rank);
   Expected<Weights> weights = Weights::map(folder, manifest.weightsIndex, *index, program.description().n_weights,
                                            manifest.shares, placement, part);
   if (!weights)
@@ -116,7 +117,7 @@ Expected<Bundle> Bundle::open(ListedManifest read, int32_t rank, std::vector<Pla
   if (Status cpu = checkCpuFeatures(manifest.cpuFeatures, manifest.cpu); !cpu)
     return cpu.takeError();
   // The list vouches for what it names, and what it does not name is not to be used.
-  const std::string placementFile = manifest.ranks.divideExperts() ? manifest.ranks.placement.file : manifestFile;
+  const std::string placementFile = manifest.ranks.divideExperts ? manifest.ranks.placement.file : manifestFile;
   for (const std::string &file : {std::string(manifestFile), std::string(programFile), std::string(weightMapFile),
                                   manifest.weightsIndex, placementFile})
     if (bundleFileExists(folder, file))

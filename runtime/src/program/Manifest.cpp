@@ -69,6 +69,10 @@ void readShares(const JsonFields &root, Manifest &manifest) {
     if (!stage.empty() && stage != "first" && stage != "last")
       run.fail("stage", "is \"" + shortened(stage) + "\", must be first or last");
     shares.stage = stage.empty() ? SlotStage::all : stage == "first" ? SlotStage::first : SlotStage::last;
+    shares.parts = run.integer("parts", manifest.ranks.tp, manifest.ranks.tp, 1);
+    if (shares.slots % shares.parts != 0)
+      run.fail("parts", "is " + std::to_string(shares.parts) + ", must divide the " + std::to_string(shares.slots) +
+                            " slots of the run");
     manifest.shares.push_back(shares);
     // The sum stays below 2^51, so that it does not overflow; an index lists fewer experts, so more are refused there.
     manifest.limits.experts = std::min(manifest.limits.experts + shares.slots * shares.share.experts, maxBytes);
@@ -230,10 +234,10 @@ void checkGroups(const JsonFields &root, const Manifest &manifest) {
   }
 }
 
-/// Shares count no more bytes than there are weights of all stages: no sum of them overflows.
+/// Shares count no more bytes than there are weights of all stages and parts: no sum of them overflows.
 void checkShares(const JsonFields &root, const Manifest &manifest) {
   int64_t left = (manifest.memory.weights + (manifest.ranks.stages.empty() ? 0 : manifest.memory.cache)) *
-                 manifest.ranks.stageCount(); // no stage has more weights than the fullest of both
+                 manifest.ranks.stageCount() * manifest.ranks.tp; // no stage has more weights than the fullest of both
   for (const SlotShares &run : manifest.shares) {
     const int64_t items = run.slots * k2rt_share_blocks(&run.share) * run.share.items;
     if (items == 0)

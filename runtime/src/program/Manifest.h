@@ -72,6 +72,7 @@ struct SlotShares {
   int64_t slots = 0;
   k2rt_share share = {};
   SlotStage stage = SlotStage::all;
+  int64_t parts = 1; ///< of each weight, a slot for each: slot i is part i modulo parts
 };
 
 /// MLA forms (numerics N4): one form everywhere, or by phase.

@@ -24,7 +24,7 @@ struct NamedSlot {
   bool isTable = false;
   std::vector<std::optional<NamedRange>> ranges; ///< one, the whole file; of a table one for each entry
   std::vector<int32_t> experts;                  ///< in the slots of a rank; empty: the table is of all
-  bool isElsewhere = false;                      ///< of another stage
+  bool isElsewhere = false;                      ///< of other ranks
 };
 
 /// Reads the slots of an index, `slotCount` of them by number. Refuses what is missing, twice or out of range, a file

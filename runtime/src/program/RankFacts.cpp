@@ -1,7 +1,7 @@
 // The layout decides what the rest must say: "ep=R,dp=R,pp=S,replicas=N" is N copies of S stages of R ranks that divide
-// experts and sequences, and nothing else. Each rank is listed with what it has, each site with what may arrive there.
-// Programs whose steps may go in two halves say of how many rows one is, as the program has buffers for no more:
-// together they must hold the largest step that the limits allow.
+// experts and sequences, "tp=T,ep=R,dp=D" of T D = R ranks in groups of T, and nothing else. Each rank is listed with
+// what it has, each site with what may arrive there. Programs whose steps may go in two halves say of how many rows one
+// is, as the program has buffers for no more: together they must hold the largest step that the limits allow.
 #include "program/RankFacts.h"
 #include "base/File.h"
 #include "base/Utf8.h"
@@ -39,7 +39,7 @@ std::map<std::string, int64_t> readAxes(const JsonFields &root, const std::strin
 }
 
 /// Of stages that are known.
-void readLayout(const JsonFields &root, RankFacts &facts) {
+void readLayout(const JsonFields &root, int64_t experts, RankFacts &facts) {
   const std::map<std::string, int64_t> axes = readAxes(root, facts.layout);
   if (const auto found = axes.find("replicas"); found != axes.end())
     facts.replicas = found->second;
@@ -57,11 +57,16 @@ void readLayout(const JsonFields &root, RankFacts &facts) {
       root.fail("layout", std::string("has ") + axis + "=" + std::to_string(value) + ", this runtime runs " + axis +
                               "=" + std::to_string(wanted) + " on " + std::to_string(facts.count) + " ranks");
   };
-  for (const char *axis : {"ep", "dp"})
-    expect(axis, facts.stageRanks());
+  if (const auto found = axes.find("tp"); found != axes.end())
+    facts.tp = found->second;
+  if (facts.tp < 1 || facts.tp > ofStage || ofStage % facts.tp != 0 || ofNode % facts.tp != 0)
+    root.fail("layout", "has tp=" + std::to_string(facts.tp) + ", which must divide the " + std::to_string(ofStage) +
+                            " ranks of a stage and the " + std::to_string(ofNode) + " of a node");
+  facts.divideExperts = experts > 0 && ofStage > 1;
+  expect("ep", facts.divideExperts ? ofStage : 1);
+  expect("dp", ofStage / facts.tp);
   expect("pp", facts.stageCount());
-  for (const char *axis : {"tp", "etp"})
-    expect(axis, 1);
+  expect("etp", 1);
 }
 
 /// [first, end) with 0 <= first < end <= `most`; `begin`: what the first must be.
@@ -116,18 +121,25 @@ CollectiveFacts groupOf(const JsonFields &site, const RankFacts &facts) {
       {K2RT_ALL_TO_ALL_ROWS, "ep", K2RT_AXIS_EP, facts.stageRanks()},
       {K2RT_ALL_TO_ALL_ROWS, "node", K2RT_AXIS_NODE, ofNode},
       {K2RT_ALL_TO_ALL_ROWS, "rail", K2RT_AXIS_RAIL, facts.stageNodes()},
+      {K2RT_GATHER_SLICES, "tp", K2RT_AXIS_TP, facts.tp},
+      {K2RT_SCATTER_SLICES, "tp", K2RT_AXIS_TP, facts.tp},
       {K2RT_SEND, "pp", K2RT_AXIS_PP, facts.stageCount()},
       {K2RT_RECEIVE, "pp", K2RT_AXIS_PP, facts.stageCount()},
   };
-  const char *const names[] = {"all_to_all_rows", "all_to_all_rows", "all_to_all_rows", "send", "receive"};
+  const char *const names[] = {
+      "all_to_all_rows", "all_to_all_rows", "all_to_all_rows", "gather_slices", "scatter_slices", "send", "receive"};
   for (size_t i = 0; i < all.size(); ++i)
     if (op == names[i] && group == all[i].group)
       return all[i];
   const bool isKnown = std::find(std::begin(names), std::end(names), op) != std::end(names);
   if (!isKnown)
-    site.fail("op", "is \"" + shortened(op) + "\", this runtime knows all_to_all_rows, send and receive");
+    site.fail("op", "is \"" + shortened(op) +
+                        "\", this runtime knows all_to_all_rows, gather_slices, "
+                        "scatter_slices, send and receive");
   site.fail("group", "is \"" + shortened(group) + "\", of " + op + " this runtime knows " +
-                         (op == names[0] ? "ep, node and rail" : "pp"));
+                         (op == names[0]                     ? "ep, node and rail"
+                          : op == names[3] || op == names[4] ? "tp"
+                                                             : "pp"));
 }
 
 void readCollectives(const JsonFields &root, RankFacts &facts) {
@@ -157,7 +169,7 @@ void readEach(const JsonFields &root, int64_t layers, int64_t experts, RankFacts
       entry.fail("layers", "must be [" + std::to_string(own[0]) + ", " + std::to_string(own[1]) +
                                "], as of all ranks of stage " + std::to_string(one.stage));
     one.firstLayer = own[0], one.endLayer = own[1];
-    const int64_t slots = facts.divideExperts() ? facts.placement.slots / facts.stageRanks() : experts;
+    const int64_t slots = facts.divideExperts ? facts.placement.slots / facts.stageRanks() : experts;
     one.slots = entry.integer("slots", slots, slots);
     one.weights = entry.integer("weights", 0, maxBytes);
     facts.each.push_back(one);
@@ -196,9 +208,9 @@ RankFacts readRankFacts(const JsonFields &root, int64_t layers, int64_t experts)
   facts.layout = root.string("layout", "dp=1");
   readStages(root, layers, facts);
   if (facts.areSeveral() || root.has("layout"))
-    readLayout(root, facts);
+    readLayout(root, experts, facts);
   if (facts.areSeveral()) {
-    if (facts.divideExperts())
+    if (facts.divideExperts)
       readPlacement(root, experts, facts);
     readCollectives(root, facts);
     readEach(root, layers, experts, facts);

@@ -20,8 +20,8 @@ struct PlacementFacts {
 
 /// A site of the program at which ranks exchange rows.
 struct CollectiveFacts {
-  int32_t op = 0;        ///< K2RT_ALL_TO_ALL_ROWS, K2RT_SEND or K2RT_RECEIVE
-  std::string group;     ///< "ep", "pp", "node" or "rail"
+  int32_t op = 0;        ///< K2RT_ALL_TO_ALL_ROWS, K2RT_GATHER_SLICES, K2RT_SCATTER_SLICES, K2RT_SEND or K2RT_RECEIVE
+  std::string group;     ///< "ep", "tp", "pp", "node" or "rail"
   int32_t axis = 0;      ///< K2RT_AXIS_* of it
   int64_t members = 0;   ///< by the topology
   int64_t quotaRows = 0; ///< that a rank may send to another; 0: the program knows how many
@@ -52,8 +52,10 @@ struct RankFacts {
   int64_t count = 1, nodes = 1;
   std::array<std::string, 2> tiers = {"node", "network"}; ///< links within a node, and between nodes
   std::string layout = "dp=1";
-  int64_t replicas = 1;     ///< copies of the model, each with as many ranks
-  PlacementFacts placement; ///< of several ranks
+  int64_t replicas = 1; ///< copies of the model, each with as many ranks
+  int64_t tp = 1;       ///< ranks of a stage, next to each other, that have parts of weights and slices of one step
+  bool divideExperts = false; ///< the ranks of a stage, those of a layer
+  PlacementFacts placement;   ///< of several ranks
   std::vector<CollectiveFacts> collectives;
   std::vector<OneRankFacts> each; ///< of several ranks: an entry for each
   std::vector<StageFacts> stages; ///< two or more; none: every rank has all layers
@@ -62,23 +64,26 @@ struct RankFacts {
 
   bool areSeveral() const { return count > 1; }
   int64_t stageCount() const { return std::max<int64_t>(static_cast<int64_t>(stages.size()), 1); }
-  /// Of one stage of a replica: ranks with sequences of their own, which divide the experts of its layers, and the
-  /// nodes they are on.
+  /// Of one stage of a replica: its ranks, and the nodes they are on.
   int64_t stageRanks() const { return count / (stageCount() * replicas); }
   int64_t stageNodes() const { return std::max<int64_t>(nodes / (stageCount() * replicas), 1); }
-  bool divideExperts() const { return stageRanks() > 1; }
   int64_t stageOf(int64_t rank) const { return rank / stageRanks() % stageCount(); }
   /// Its number in its stage, by which experts are divided.
   int64_t placeOf(int64_t rank) const { return rank % stageRanks(); }
   int64_t replicaOf(int64_t rank) const { return rank / (stageRanks() * stageCount()); }
-  /// Ranks with sequences of their own: those of a stage, in all replicas. Those of one place and replica have the same
-  /// ones in all stages.
-  int64_t dataRanks() const { return stageRanks() * replicas; }
-  int64_t dataRankOf(int64_t rank) const { return replicaOf(rank) * stageRanks() + placeOf(rank); }
-  /// Which of the ranks that have the sequences of `dataRank` is in `stage`.
-  int64_t rankOf(int64_t dataRank, int64_t stage) const {
-    return (dataRank / stageRanks() * stageCount() + stage) * stageRanks() + placeOf(dataRank);
+  /// Ranks that carry rows of their own: those of a stage, in all replicas. Those of one place and replica carry the
+  /// same ones in all stages.
+  int64_t sources() const { return stageRanks() * replicas; }
+  int64_t sourceOf(int64_t rank) const { return replicaOf(rank) * stageRanks() + placeOf(rank); }
+  /// Which of the ranks that carry the rows of `source` is in `stage`.
+  int64_t rankOf(int64_t source, int64_t stage) const {
+    return (source / stageRanks() * stageCount() + stage) * stageRanks() + placeOf(source);
   }
+  /// Groups of `tp` sources, which have slices of one step and the sequences of one.
+  int64_t dataRanks() const { return sources() / tp; }
+  int64_t dataRankOf(int64_t rank) const { return sourceOf(rank) / tp; }
+  /// Which slice of a step a rank carries, and which part of weights it has.
+  int64_t sliceOf(int64_t rank) const { return placeOf(rank) % tp; }
   /// Of the model's `layers` layers, those of the rank.
   std::array<int64_t, 2> layersOf(int64_t rank, int64_t layers) const {
     if (stages.empty())

@@ -18,8 +18,8 @@ namespace k2c::runtime {
 
 namespace {
 
-/// Leaves of the slots those of a stage. `shares` are of all slots.
-void takeStage(std::vector<NamedSlot> &slots, const std::vector<SlotShares> &shares, const StagePart &part) {
+/// Leaves of the slots those of a rank. `shares` are of all slots.
+void takePart(std::vector<NamedSlot> &slots, const std::vector<SlotShares> &shares, const RankPart &part) {
   size_t slot = 0;
   for (const SlotShares &run : shares)
     for (int64_t i = 0; i < run.slots && slot < slots.size(); ++i, ++slot) {
@@ -27,6 +27,7 @@ void takeStage(std::vector<NamedSlot> &slots, const std::vector<SlotShares> &sha
       own.isElsewhere = own.layer ? *own.layer < part.firstLayer || *own.layer >= part.endLayer
                                   : (run.stage == SlotStage::first && !part.isFirst) ||
                                         (run.stage == SlotStage::last && !part.isLast);
+      own.isElsewhere |= run.parts > 1 && i % run.parts != part.part;
       if (own.isElsewhere)
         own.ranges.clear();
     }
@@ -214,13 +215,13 @@ Status WeightMapper::addSlot(NamedSlot &slot, const std::string &place) {
 
 Expected<Weights> Weights::map(const std::string &folder, const std::string &index, const std::string &text,
                                int32_t slotCount, const std::vector<SlotShares> &shares, const Placement &placement,
-                               const StagePart &part) {
+                               const RankPart &part) {
   const std::string place = folder + "/" + index;
   Expected<std::vector<NamedSlot>> slots =
       readJsonFields(text, place, [&](const JsonFields &root) { return readNamedSlots(root, slotCount); });
   if (!slots)
     return slots.takeError();
-  takeStage(*slots, shares, part);
+  takePart(*slots, shares, part);
   std::vector<std::vector<NamedSlot>> tables(std::max<size_t>(placement.count(), 1) - 1, *slots);
   tables.push_back(std::move(*slots)); // of one table, as a rule, nothing is copied
   Weights weights;

@@ -37,10 +37,12 @@ struct AbsentExpert {
   int64_t expert = 0;
 };
 
-/// What of a model a rank's stage has: layers [firstLayer, endLayer), and what enters or leaves there.
-struct StagePart {
+/// What of a model a rank has: of its stage layers [firstLayer, endLayer), and what enters or leaves there; of weights
+/// that its tensor-parallel group divides one part.
+struct RankPart {
   int64_t firstLayer = 0, endLayer = INT64_MAX;
   bool isFirst = true, isLast = true;
+  int64_t part = 0;
 };
 
 /// Mapped ranges; slots may share one. Lives as long as anything that reads a slot.
@@ -51,10 +53,10 @@ public:
   /// than a range has chunks. `slotCount`: what the program has. `shares`: how launches read the slots, and which are
   /// of experts (manifest); refused when it does not fit them. Of tables of experts only those in the rank's slots by
   /// `placement` are mapped, by whichever of its tables, in the order of its slots; all where it has none. Slots of
-  /// other stages than `part` are left out, and have no address.
+  /// other ranks than `part` says are left out, and have no address.
   static Expected<Weights> map(const std::string &folder, const std::string &index, const std::string &text,
                                int32_t slotCount, const std::vector<SlotShares> &shares = {},
-                               const Placement &placement = {}, const StagePart &part = {});
+                               const Placement &placement = {}, const RankPart &part = {});
   /// Refuses slots that are not what the program reads: a table of experts or none, so many experts, so many bytes at
   /// least. `place` names the index.
   Status checkFits(const k2rt_ir_program &program, const std::string &place) const;
@@ -102,7 +104,7 @@ private:
     std::vector<size_t> ranges;      ///< numbers in `all`; noRange: an expert that is left out
     std::vector<const void *> table; ///< of experts
     std::vector<int32_t> experts;    ///< what is in each entry of the table; empty: the expert of its number
-    bool isElsewhere = false;        ///< of another stage: it has no ranges
+    bool isElsewhere = false;        ///< of other ranks: it has no ranges
   };
 
   /// Calls visit(range, share, block) for each block of each slot that is there.

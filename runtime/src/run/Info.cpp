@@ -25,13 +25,16 @@ void printRanks(JsonWriter &json, const Manifest &manifest, const std::string &f
     for (const std::string &transport : transportsOf(folder))
       json.value(transport);
   json.endList().key("groups").beginList();
-  const std::pair<const char *, int64_t> groups[] = {
-      {"ep", ranks.stageRanks()}, {"dp", ranks.stageRanks()}, {"pp", ranks.stageCount()}, {"replica", ranks.replicas}};
+  const std::pair<const char *, int64_t> groups[] = {{"ep", ranks.divideExperts ? ranks.stageRanks() : 1},
+                                                     {"dp", ranks.stageRanks() / ranks.tp},
+                                                     {"tp", ranks.tp},
+                                                     {"pp", ranks.stageCount()},
+                                                     {"replica", ranks.replicas}};
   for (const auto &[group, size] : groups)
     if (size > 1 || group == groups[0].first || group == groups[1].first)
       json.beginObject().key("name").value(group).key("size").value(size).endObject();
   json.endList().key("collectives").raw(ranks.collectivesJson);
-  if (!ranks.divideExperts())
+  if (!ranks.divideExperts)
     return;
   json.key("placement").beginObject().key("hash").value(ranks.placement.hash);
   json.key("experts").value(ranks.placement.experts).key("slots").value(ranks.placement.slots).endObject();

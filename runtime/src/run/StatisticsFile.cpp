@@ -9,7 +9,7 @@ void writeStatistics(const ExpertStatistics &statistics, const Manifest &manifes
   json.key("experts")
       .value(manifest.experts)
       .key("ranks")
-      .value(manifest.ranks.dataRanks())
+      .value(manifest.ranks.sources())
       .key("compute")
       .value(manifest.compute)
       .key("layers")

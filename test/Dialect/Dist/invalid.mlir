@@ -218,3 +218,109 @@ func.func @send_c2(%e: tensor<?x64xf32, #nn.rows<entering>>) {
   dist.send %e site 0 to 1 : tensor<?x64xf32, #nn.rows<entering>>
   return
 }
+
+// -----
+
+!x = tensor<?x64xf32, #nn.rows<token>>
+!all = tensor<?x64xf32, #nn.rows<gathered>>
+func.func @gather_slices_c1(%x: !x) {
+  // expected-error @below {{'dist.gather_slices' op [C1] expects a site that is not negative, got -1}}
+  %y = dist.gather_slices %x site -1 : !x -> !all
+  return
+}
+
+// -----
+
+!all = tensor<?x64xf32, #nn.rows<gathered>>
+func.func @gather_slices_c2_input(%x: !all) {
+  // expected-error @below {{'dist.gather_slices' op [C2] expects the input in row space token, got gathered}}
+  %y = dist.gather_slices %x site 0 : !all -> !all
+  return
+}
+
+// -----
+
+!x = tensor<?x64xf32, #nn.rows<token>>
+func.func @gather_slices_c2_result(%x: !x) {
+  // expected-error @below {{'dist.gather_slices' op [C2] expects a result in row space gathered, got token}}
+  %y = dist.gather_slices %x site 0 : !x -> !x
+  return
+}
+
+// -----
+
+!x = tensor<?x64xf32, #nn.rows<token>>
+func.func @gather_slices_c2_element(%x: !x) {
+  // expected-error @below {{'dist.gather_slices' op [C2] expects a result of type 'f32', got 'bf16'}}
+  %y = dist.gather_slices %x site 0 : !x -> tensor<?x64xbf16, #nn.rows<gathered>>
+  return
+}
+
+// -----
+
+!x = tensor<?x64xf32, #nn.rows<token>>
+func.func @gather_slices_c2_columns(%x: !x) {
+  // expected-error @below {{'dist.gather_slices' op [C2] expects result columns of shape [64], got [32]}}
+  %y = dist.gather_slices %x site 0 : !x -> tensor<?x32xf32, #nn.rows<gathered>>
+  return
+}
+
+// -----
+
+!x = tensor<?x64xf32, #nn.rows<token>>
+!all = tensor<?x64xf32, #nn.rows<gathered>>
+func.func @scatter_slices_c1(%p: !all) {
+  // expected-error @below {{'dist.scatter_slices' op [C1] expects a site that is not negative, got -1}}
+  %p0, %p1 = dist.scatter_slices %p site -1 : !all -> !x, !x
+  return
+}
+
+// -----
+
+!x = tensor<?x64xf32, #nn.rows<token>>
+func.func @scatter_slices_c2_input(%p: !x) {
+  // expected-error @below {{'dist.scatter_slices' op [C2] expects the input in row space gathered, got token}}
+  %p0, %p1 = dist.scatter_slices %p site 0 : !x -> !x, !x
+  return
+}
+
+// -----
+
+// Each result is looked at, not the first alone.
+!x = tensor<?x64xf32, #nn.rows<token>>
+!all = tensor<?x64xf32, #nn.rows<gathered>>
+func.func @scatter_slices_c2_result(%p: !all) {
+  // expected-error @below {{'dist.scatter_slices' op [C2] expects a result in row space token, got gathered}}
+  %p0, %p1 = dist.scatter_slices %p site 0 : !all -> !x, !all
+  return
+}
+
+// -----
+
+!x = tensor<?x64xf32, #nn.rows<token>>
+!all = tensor<?x64xf32, #nn.rows<gathered>>
+func.func @scatter_slices_c2_element(%p: !all) {
+  // expected-error @below {{'dist.scatter_slices' op [C2] expects a result of type 'f32', got 'bf16'}}
+  %p0, %p1 = dist.scatter_slices %p site 0 : !all -> !x, tensor<?x64xbf16, #nn.rows<token>>
+  return
+}
+
+// -----
+
+!x = tensor<?x64xf32, #nn.rows<token>>
+!all = tensor<?x64xf32, #nn.rows<gathered>>
+func.func @scatter_slices_c2_columns(%p: !all) {
+  // expected-error @below {{'dist.scatter_slices' op [C2] expects result columns of shape [64], got [32]}}
+  %p0, %p1 = dist.scatter_slices %p site 0 : !all -> tensor<?x32xf32, #nn.rows<token>>, !x
+  return
+}
+
+// -----
+
+!x = tensor<?x64xf32, #nn.rows<token>>
+!all = tensor<?x64xf32, #nn.rows<gathered>>
+func.func @scatter_slices_c3(%p: !all) {
+  // expected-error @below {{'dist.scatter_slices' op [C3] expects two results or more, got 1}}
+  %p0 = dist.scatter_slices %p site 0 : !all -> !x
+  return
+}

@@ -66,3 +66,23 @@ func.func @stage(%entering: tensor<?x64xf32, #nn.rows<entering>>) {
   dist.send %x site 5 to 4 : tensor<?x64xf32, #nn.rows<token>>
   return
 }
+
+// -----
+
+// Ranks of a tensor-parallel group bring their slices of a step together, and give each what is of its own.
+#tok = #nn.rows<token>
+// CHECK-LABEL: func.func @slices
+// CHECK-SAME: %[[X:[a-z0-9]+]]: tensor<?x64xf32, #tok>, %[[P:[a-z0-9]+]]: tensor<?x64xf32, #gathered>
+func.func @slices(%x: tensor<?x64xf32, #tok>, %p: tensor<?x64xf32, #nn.rows<gathered>>) {
+  // CHECK: %{{gathered}} = dist.gather_slices %[[X]] site 2 : tensor<?x64xf32, #tok> -> tensor<?x64xf32, #gathered>
+  %all = dist.gather_slices %x site 2 : tensor<?x64xf32, #tok> -> tensor<?x64xf32, #nn.rows<gathered>>
+  // CHECK: %{{part}}, %{{part_[0-9]+}} = dist.scatter_slices %[[P]] site 3 : tensor<?x64xf32, #gathered> -> tensor<?x64xf32, #tok>, tensor<?x64xf32, #tok>
+  %p0, %p1 = dist.scatter_slices %p site 3 : tensor<?x64xf32, #nn.rows<gathered>>
+      -> tensor<?x64xf32, #tok>, tensor<?x64xf32, #tok>
+  // CHECK: dist.gather_slices %{{.*}} site 4 at [4096] : tensor
+  %placed = dist.gather_slices %x site 4 at [4096] : tensor<?x64xf32, #tok> -> tensor<?x64xf32, #nn.rows<gathered>>
+  // CHECK: dist.scatter_slices %{{.*}} site 5 at [0, 8192] : tensor
+  %q0, %q1 = dist.scatter_slices %p site 5 at [0, 8192] : tensor<?x64xf32, #nn.rows<gathered>>
+      -> tensor<?x64xf32, #tok>, tensor<?x64xf32, #tok>
+  return
+}

@@ -20,13 +20,38 @@ rt.collective @s site 0 op all_to_all_rows axis ep members 0 row_bytes 64
 
 // -----
 
-// expected-error @below {{'rt.collective' op [C4] expects stages to send and receive along pp, and others to do neither, got receive along ep}}
+// expected-error @below {{'rt.collective' op [C4] expects stages to send and receive along pp, slices to travel along tp, and others to do neither, got receive along ep}}
 rt.collective @s site 0 op receive axis ep members 2 row_bytes 64
 
 // -----
 
-// expected-error @below {{'rt.collective' op [C4] expects stages to send and receive along pp, and others to do neither, got all_to_all_rows along pp}}
+// expected-error @below {{'rt.collective' op [C4] expects stages to send and receive along pp, slices to travel along tp, and others to do neither, got all_to_all_rows along pp}}
 rt.collective @s site 0 op all_to_all_rows axis pp members 2 row_bytes 64
+
+// -----
+
+// expected-error @below {{'rt.collective' op [C4] expects stages to send and receive along pp, slices to travel along tp, and others to do neither, got gather_slices along ep}}
+rt.collective @s site 0 op gather_slices axis ep members 2 row_bytes 64
+
+// -----
+
+// expected-error @below {{'rt.collective' op [C4] expects stages to send and receive along pp, slices to travel along tp, and others to do neither, got all_to_all_rows along tp}}
+rt.collective @s site 0 op all_to_all_rows axis tp members 2 row_bytes 64
+
+// -----
+
+// expected-error @below {{'rt.collective' op [C4] expects stages to send and receive along pp, slices to travel along tp, and others to do neither, got scatter_slices along pp}}
+rt.collective @s site 0 op scatter_slices axis pp members 2 row_bytes 64
+
+// -----
+
+// expected-error @below {{'rt.collective' op [C5] expects no quota of gather_slices, got 8}}
+rt.collective @s site 0 op gather_slices axis tp members 2 row_bytes 64 quota 8
+
+// -----
+
+// expected-error @below {{'rt.collective' op [C5] expects no quota of receive, got 8}}
+rt.collective @s site 0 op receive axis pp members 2 row_bytes 64 quota 8
 
 // -----
 
@@ -218,6 +243,63 @@ rt.collective @s site 0 op all_to_all_rows axis ep members 2 row_bytes 64
 func.func @collective_start_c2_all(%p: !rt.ptr) {
   // expected-error @below {{'rt.collective_start' op [C2] expects a source, counts and a result at @s}}
   rt.collective_start @s rows %p
+  return
+}
+
+// -----
+
+rt.collective @s site 0 op gather_slices axis tp members 2 row_bytes 64
+func.func @collective_start_c2_source(%p: !rt.ptr) {
+  // expected-error @below {{'rt.collective_start' op [C2] expects a source and 1 slice at @s}}
+  rt.collective_start @s slices %p
+  return
+}
+
+// -----
+
+// A slice for each of three members.
+rt.collective @s site 0 op scatter_slices axis tp members 3 row_bytes 64
+func.func @collective_start_c2_few(%p: !rt.ptr) {
+  // expected-error @below {{'rt.collective_start' op [C2] expects a source and 3 slices at @s}}
+  rt.collective_start @s source %p slices %p, %p
+  return
+}
+
+// -----
+
+rt.collective @s site 0 op gather_slices axis tp members 2 row_bytes 64
+func.func @collective_start_c2_many(%p: !rt.ptr) {
+  // expected-error @below {{'rt.collective_start' op [C2] expects a source and 1 slice at @s}}
+  rt.collective_start @s source %p slices %p, %p
+  return
+}
+
+// -----
+
+rt.collective @s site 0 op gather_slices axis tp members 2 row_bytes 64
+func.func @collective_start_c2_counts(%p: !rt.ptr) {
+  // expected-error @below {{'rt.collective_start' op [C2] expects a source and 1 slice at @s}}
+  rt.collective_start @s source %p to %p result %p from %p slices %p
+  return
+}
+
+// -----
+
+// Counts say where rows lie that go to all.
+rt.collective @s site 0 op all_to_all_rows axis ep members 2 row_bytes 64
+func.func @collective_start_c2_slices(%p: !rt.ptr) {
+  // expected-error @below {{'rt.collective_start' op [C2] expects a source, counts and a result at @s}}
+  rt.collective_start @s source %p slices %p, %p
+  return
+}
+
+// -----
+
+rt.collective @site0 site 0 op all_to_all_rows axis ep members 2 row_bytes 64 quota 8
+rt.kernel @k id 0 hash "a" variants ["all"]
+func.func @launch_c5(%g: i64, %p: !rt.ptr) {
+  // expected-error @below {{'rt.launch' op [C5] expects rows that came to @site0 not to be gathered}}
+  rt.launch @k in @site0 gathered grid(%g) args(%p) : !rt.ptr
   return
 }
 

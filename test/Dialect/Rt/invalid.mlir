@@ -140,6 +140,11 @@ rt.weight_slots @s of @w first 0 count 1 bytes 8192 layout #rt.row_major<bf16, 4
 
 // -----
 
+// expected-error @below {{'rt.weight_slots' op [C4] expects two parts or more, got 1}}
+rt.weight_slots @s of @w first 0 count 1 bytes 4096 layout #rt.panels<bf16, matrices = 1, n = 32, k = 64> parts 1
+
+// -----
+
 // expected-error @below {{'#rt.panels' [C1] expects positive sizes, got 0}}
 rt.weight_slots @s of @w first 0 count 1 bytes 4096 layout #rt.panels<bf16, matrices = 1, n = 0, k = 64>
 

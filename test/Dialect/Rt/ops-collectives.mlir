@@ -9,6 +9,11 @@ rt.collective @site1 site 1 op all_to_all_rows axis ep members 2 row_bytes 14336
 rt.collective @site2 site 2 op receive axis pp members 2 row_bytes 28672
 // CHECK: rt.collective @site3 site 3 op send axis pp members 2 row_bytes 28672 to 2
 rt.collective @site3 site 3 op send axis pp members 2 row_bytes 28672 to 2
+// CHECK: rt.collective @site4 site 4 op gather_slices axis tp members 2 row_bytes 28672{{$}}
+rt.collective @site4 site 4 op gather_slices axis tp members 2 row_bytes 28672
+// CHECK: rt.collective @site5 site 5 op scatter_slices axis tp members 2 row_bytes 28672{{$}}
+rt.collective @site5 site 5 op scatter_slices axis tp members 2 row_bytes 28672
+rt.kernel @attention id 1 hash "9a40" variants ["all"]
 rt.kernel @unpack id 0 hash "9a3f" variants ["all"]
 
 // CHECK-LABEL: func.func @layer(
@@ -54,6 +59,35 @@ func.func @stage() {
   // CHECK: rt.collective_start @site2 rows %{{.*}}
   rt.collective_start @site2 rows %x
   rt.collective_wait @site2
+  return
+}
+
+// Ranks of a tensor-parallel group know how many rows of a step are in each slice: they have no counts.
+// CHECK-LABEL: func.func @slices(
+// CHECK-SAME: %[[L:.*]]: index
+func.func @slices(%l: index) {
+  %m = rt.arena 0
+  %in = rt.arena 4096
+  %own = rt.arena 8192
+  // CHECK: rt.collective_start @site4 layer %[[L]] source %[[M:.*]] slices %[[IN:.*]]
+  rt.collective_start @site4 layer %l source %m slices %in
+  rt.collective_wait @site4
+  // CHECK: rt.rows gathered
+  %n = rt.rows gathered
+  %g = rt.grid %n slots 1 rows_per_item 1 items 1
+  // CHECK: rt.step{{$}}
+  %s = rt.step
+  // CHECK: %[[S:.*]] = rt.step gathered
+  %s1 = rt.step gathered
+  // CHECK: rt.launch @attention gathered grid(%{{.*}}) args(%[[IN]], %[[S]]) : !rt.ptr, !rt.step
+  rt.launch @attention gathered grid(%g) args(%in, %s1) : !rt.ptr, !rt.step
+  // CHECK: rt.launch nowait @attention gathered grid(
+  rt.launch nowait @attention gathered grid(%g) args(%in, %s) : !rt.ptr, !rt.step
+  rt.launch @attention grid(%g) args(%m) : !rt.ptr
+  // One result for each member.
+  // CHECK: rt.collective_start @site5 source %[[M]] slices %[[IN]], %{{.*}}
+  rt.collective_start @site5 source %m slices %in, %own
+  rt.collective_wait @site5
   return
 }
 

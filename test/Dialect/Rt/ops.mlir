@@ -16,6 +16,11 @@ rt.weight_slots @embed.rows of @embed first 17 count 1 bytes 65536 layout #rt.ro
 // CHECK: rt.weight_slots @up.panels of @up first 18 count 1 bytes 24576 layout #rt.panels<bf16, matrices = 8, n = 24, k = 48> experts 8 share items 1 item_bytes 3072
 rt.weight_slots @up.panels of @up first 18 count 1 bytes 24576
     layout #rt.panels<bf16, matrices = 8, n = 24, k = 48> experts 8 share items 1 item_bytes 3072
+// CHECK: rt.weight_slots @o.panels of @o first 19 count 3 bytes 8192 layout #rt.panels<bf16, matrices = 1, n = 48, k = 64> parts 2 share items 2 item_bytes 4096
+rt.weight_slots @o.panels of @o first 19 count 3 bytes 8192
+    layout #rt.panels<bf16, matrices = 1, n = 48, k = 64> parts 2 share items 2 item_bytes 4096
+// CHECK: rt.weight_slots @end.panels of @end first 25 count 1 bytes 8192 layout #rt.panels<bf16, matrices = 1, n = 48, k = 64> parts 4 on last{{$}}
+rt.weight_slots @end.panels of @end first 25 count 1 bytes 8192 layout #rt.panels<bf16, matrices = 1, n = 48, k = 64> parts 4 on last
 // CHECK: rt.plane_table @cache.latent index 0 count 3 plane "latent" width 512 x f32 pages 64 group 0 layer_bytes 8388608
 rt.plane_table @cache.latent index 0 count 3 plane "latent" width 512 x f32 pages 64 group 0 layer_bytes 8388608
 // CHECK: rt.kernel @linear_qa id 3 hash "9a3f" variants ["gemv", "tail", "large"]
@@ -24,6 +29,7 @@ rt.kernel @linear_qa id 3 hash "9a3f" variants ["gemv", "tail", "large"]
 rt.kernel @linear_qb id 4 hash "9a40" variants ["gemv"] streams 1 items 24 bytes 6144 cost {rows = "token"}
 
 rt.kernel @unpack id 5 hash "9a41" variants ["gemv"]
+rt.kernel @attention id 6 hash "9a42" variants ["all"]
 rt.collective @site0 site 0 op all_to_all_rows axis ep members 2 row_bytes 14464 quota 256
 
 // CHECK-LABEL: func.func @step
@@ -56,6 +62,8 @@ func.func @step() {
     rt.launch nowait @linear_qb grid(%g) args(%x, %w) : !rt.ptr, !rt.ptr
     // CHECK: rt.launch @unpack in @site0 grid(%{{.*}}) args(%{{.*}}, %{{.*}}) : !rt.ptr, !rt.ptr
     rt.launch @unpack in @site0 grid(%g) args(%x, %w) : !rt.ptr, !rt.ptr
+    // CHECK: rt.launch @attention gathered grid(%{{.*}}) args(%{{.*}}, %{{.*}}) : !rt.ptr, !rt.ptr
+    rt.launch @attention gathered grid(%g) args(%x, %w) : !rt.ptr, !rt.ptr
     // CHECK: rt.launch @linear_qa grid(%{{.*}}) args(%{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}) : !rt.ptr, !rt.ptr, !rt.ptr, !rt.step, index, !rt.ptr
     rt.launch @linear_qa grid(%g) args(%x, %w, %p, %s, %l, %o) : !rt.ptr, !rt.ptr, !rt.ptr, !rt.step, index, !rt.ptr
   }

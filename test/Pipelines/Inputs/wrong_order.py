@@ -8,8 +8,8 @@ import sys
 TENSORS = ["model", "planned", "distributed"]
 TAKES = {
     "set-numerics": TENSORS, "attach-plan": [*TENSORS, "scheduled", "runtime"], "absorb-mla": TENSORS,
-    "shard-experts": ["planned", "distributed"], "partition-stages": ["distributed"],
-    "bound-dispersion": ["distributed"],
+    "shard-attention": ["planned", "distributed"], "shard-experts": ["planned", "distributed"],
+    "partition-stages": ["distributed"], "bound-dispersion": ["distributed"],
     "form-kernels": ["distributed", "scheduled"],
     **dict.fromkeys(["choose-tiles", "group-launches", "assign-memory", "assign-slots", "certify-memory",
                      "emit-kernels", "lower-to-rt"], ["scheduled"]),

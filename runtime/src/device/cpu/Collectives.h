@@ -20,19 +20,21 @@ public:
 
   /// The steps of what arrives, by site: k2rt_ir_step.arrived of a half.
   k2rt_ir_step *arrived(Half half) { return program.n_collectives == 0 ? nullptr : &arrivedSteps[indexOf(half, 0)]; }
-  /// As k2rt_ir_api has it; `rows`: token rows of the half. What fails is kept for the wait.
-  void start(Half half, int32_t site, int64_t layer, int64_t step, int64_t rows, void *const *buffers);
+  /// As k2rt_ir_api has it, of step number `number`; `step`: the half. What fails is kept for the wait.
+  void start(Half half, int32_t site, int64_t layer, int64_t number, const k2rt_ir_step &step, void *const *buffers);
   /// Fails as the start did, or as the exchange does.
   Status wait(Half half, int32_t site);
 
 private:
-  void startStage(Half half, int32_t site, int64_t step, int64_t rows, void *buffer);
+  void startStage(Half half, int32_t site, int64_t number, int64_t rows, void *buffer);
+  void startSlices(Half half, Collective &collective, const k2rt_ir_step &step, void *const *buffers);
 
   struct Pending {
     Expected<RequestId> request =
         Error{K2RT_KERNEL_FAILED, "program.so", "waits for a collective before its start", ""};
     const int64_t *incoming = nullptr; ///< rows from each member
     int32_t members = 0;
+    std::vector<int64_t> counts{}; ///< of slices: what the program has not counted
   };
   const k2rt_ir_collective &siteOf(int32_t site) const {
     return static_cast<const k2rt_ir_collective *>(program.collectives)[site];

@@ -14,13 +14,14 @@ namespace k2c::runtime {
 /// With every digit: what is needed may exceed what is allowed by little.
 static std::string exactly(int64_t bytes) { return formatBytes(bytes) + " = " + std::to_string(bytes) + " bytes"; }
 
-/// Of the weights of a rank, what no other need have: experts; of stages all.
+/// Of the weights of a rank, what no other need have: experts and parts; of stages all.
 static int64_t ownWeights(const Manifest &manifest) {
   if (!manifest.ranks.stages.empty())
     return manifest.memory.weights;
   int64_t bytes = 0;
   for (const SlotShares &run : manifest.shares)
-    bytes += run.slots * run.share.experts * run.share.items * run.share.item_bytes;
+    if (run.parts > 1 || run.share.experts > 0)
+      bytes += run.slots / run.parts * k2rt_share_blocks(&run.share) * run.share.items * run.share.item_bytes;
   return bytes;
 }
 

@@ -140,7 +140,7 @@ int32_t Executor::collectiveStart(k2rt_ir_worker *worker, int32_t site, int64_t 
   Executor &self = *static_cast<Worker *>(worker->context)->executor;
   if (worker->index == 0)
     self.collectives.start(self.halfOf(*worker), site, layer, self.steps,
-                           static_cast<const k2rt_ir_step *>(worker->step)->token_rows, buffers);
+                           *static_cast<const k2rt_ir_step *>(worker->step), buffers);
   return 0;
 }
 
@@ -198,7 +198,8 @@ Status Executor::run(k2rt_ir_step_fn entry) {
 }
 
 StepResults Executor::results() const {
-  return {static_cast<const float *>(step.logits), static_cast<const int32_t *>(step.samples)};
+  const k2rt_ir_step &whole = step.gathered ? *static_cast<const k2rt_ir_step *>(step.gathered) : step;
+  return {static_cast<const float *>(whole.logits), static_cast<const int32_t *>(whole.samples)};
 }
 
 Status Executor::outcome(const std::vector<int32_t> &results) const {

@@ -29,8 +29,8 @@ std::vector<NodeShare> shareOverNodes(const Manifest &manifest, const Container 
   }
   for (NodeShare &share : shares)
     for (const SlotShares &run : manifest.shares)
-      share.weights +=
-          run.slots * k2rt_share_bytes(&run.share, share.firstWorker, share.firstWorker + share.workers, workers);
+      share.weights += run.slots / run.parts *
+                       k2rt_share_bytes(&run.share, share.firstWorker, share.firstWorker + share.workers, workers);
   return shares;
 }
 

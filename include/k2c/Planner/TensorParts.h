@@ -1,0 +1,41 @@
+//===- TensorParts.h - What tensor-parallel ranks have of a layer -------------===//
+//
+// Ranks of a tensor-parallel group carry slices of one step and have parts of weights: of attention some heads, of an
+// MLP some columns. This says which, from the model alone, as the pass shard-attention does it: the memory of a rank,
+// what travels, and which tp a model takes follow from it.
+//
+//===----------------------------------------------------------------------===//
+#ifndef K2C_PLANNER_TENSORPARTS_H
+#define K2C_PLANNER_TENSORPARTS_H
+
+#include "base/Error.h"
+#include "k2c/Model/Layers.h"
+#include <map>
+#include <string>
+#include <vector>
+
+namespace k2c {
+
+/// Which dimension of a matrix [rows][columns] is divided: of a vector its rows.
+enum class MatrixCut : uint8_t { Rows, Columns };
+
+/// Of layers of one kind.
+struct LayerParts {
+  std::map<std::string, MatrixCut> cuts; ///< by family; others are whole on each rank
+  std::vector<int64_t> gathered;         ///< widths of rows that are gathered, of activations
+  std::vector<int64_t> scattered;        ///< widths of partial sums, of f32
+};
+
+/// How `tp` ranks divide a layer of `kind`; of one rank nothing. Errors: heads that they do not divide, leaves of the
+/// output projection that do not end where parts do (numerics N1), norms over all heads.
+Expected<LayerParts> layerParts(const ModelSpec &spec, const LayerKind &kind, int64_t tp);
+
+/// Whether all layers of `spec` are divided by `tp` ranks; the error is that of the first that is not.
+Status checkTensorParts(const ModelSpec &spec, int64_t tp);
+
+/// The cuts of all layers of a model that `tp` ranks divide.
+std::map<std::string, MatrixCut> tensorCuts(const ModelSpec &spec, int64_t tp);
+
+} // namespace k2c
+
+#endif // K2C_PLANNER_TENSORPARTS_H
