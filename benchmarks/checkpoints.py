@@ -4,7 +4,7 @@ The sizes are small enough for any machine and large enough that no cache holds 
 usage: checkpoints.py dsv3|qwen3moe|olmoe|llama FOLDER [--small | --wide] [--skewed SHARE]
 --small: a few thousand times smaller, for tests
 --wide: small, but with heads and MLPs so wide that tensor-parallel ranks divide them: contractions over them have two
-    leaves and four
+    leaves to eight
 --skewed: routers that choose the same experts together, the more the closer SHARE is to 1, and some more often
 """
 import argparse
@@ -51,8 +51,8 @@ def config_of(kind, size):
         del config["num_experts_per_tok"]
     if "kv_lora_rank" in config:
         config["num_key_value_heads"] = config["num_attention_heads"]
-    elif size is WIDE:
-        config["head_dim"] = WIDE["head_dim"]  # heads are wider together than a row
+    elif size is WIDE:  # heads are wider together than a row; llama's have eight leaves, twice as many as halves would
+        config["head_dim"] = 256 if kind == "llama" else WIDE["head_dim"]
     return config
 
 

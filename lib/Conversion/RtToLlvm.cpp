@@ -90,18 +90,21 @@ void ProgramDescription::numbers(StringRef name, ArrayRef<int64_t> values) {
   LLVM::GlobalOp::create(b, loc, type, true, LLVM::Linkage::Internal, name, b.getI64TensorAttr(values));
 }
 
-/// Bytes and experts of each weight slot; the number of slots.
+/// Bytes, experts and parts of each weight slot; the number of slots.
 int64_t ProgramDescription::slots() {
-  std::vector<int64_t> bytes, experts;
+  std::vector<int64_t> bytes, experts, parts;
   for (auto weights : module.getOps<rt::WeightSlotsOp>()) {
     const size_t end = static_cast<size_t>(weights.getEnd());
     bytes.resize(std::max(bytes.size(), end));
     experts.resize(bytes.size());
+    parts.resize(bytes.size());
     std::fill(bytes.begin() + weights.getFirst(), bytes.begin() + end, weights.getBytes());
     std::fill(experts.begin() + weights.getFirst(), experts.begin() + end, weights.getExperts().value_or(0));
+    std::fill(parts.begin() + weights.getFirst(), parts.begin() + end, weights.getParts().value_or(1));
   }
   numbers("slot_bytes", bytes);
   numbers("slot_experts", experts);
+  numbers("slot_parts", parts);
   return static_cast<int64_t>(bytes.size());
 }
 

@@ -77,7 +77,7 @@ MemoryCertificate MemoryModel::certify(const Limits &limits) const {
                       spec.vocab,
                       measured.tokenizerFile.value,
                       expertsOf(spec, rank.expertSlots)};
-  memory.collectives = Bytes(k2rt_exchange_bytes(&runtime, ranks));
+  memory.collectives = Bytes(ranks > 1 ? k2rt_exchange_bytes(&runtime, ranks, K2RT_MPI_BYTES) : 0);
   memory.reserve = Bytes(k2rt_reserve_bytes(&runtime) + k2rt_worker_bytes(&runtime, device.cores));
   return memory;
 }

@@ -86,7 +86,7 @@ std::vector<PlannedOperand> operandsOf(const ModelSpec &spec, int64_t expandedFr
   const std::map<std::string, MatrixCut> cuts = tensorCuts(spec, rank.tp);
   const MlaSpec *mla = spec.latentAttention();
   const std::map<std::string, int64_t> heads = headsOfWeights(spec);
-  auto partsOf = [&](const WeightFamily &family, MatrixCut dimension) {
+  auto ranksOf = [&](const WeightFamily &family, MatrixCut dimension) {
     const auto cut = cuts.find(family.id);
     return cut != cuts.end() && cut->second == dimension ? rank.tp : 1;
   };
@@ -96,8 +96,8 @@ std::vector<PlannedOperand> operandsOf(const ModelSpec &spec, int64_t expandedFr
       addLatentExpansion(family, attentionSizes(*mla), expandedFrom, rank.tp, operands);
     else
       operands.push_back(plainOperand(family, cut == heads.end() ? 0 : family.shape[0] / cut->second, rank.expertSlots,
-                                      family.shape[0] / partsOf(family, MatrixCut::Rows),
-                                      family.shape.back() / partsOf(family, MatrixCut::Columns)));
+                                      family.shape[0] / ranksOf(family, MatrixCut::Rows),
+                                      family.shape.back() / ranksOf(family, MatrixCut::Columns)));
   }
   if (const WeightFamily *embed = spec.find("embed"); embed && spec.tiedEmbeddings)
     operands.push_back(operand("head", StageEnd::Last, PanelLayout{{packedType(*embed), 1, spec.vocab, spec.hidden}},
@@ -105,9 +105,10 @@ std::vector<PlannedOperand> operandsOf(const ModelSpec &spec, int64_t expandedFr
   for (const auto &[name, rope] : spec.ropes)
     operands.push_back(
         operand(name, StageEnd::All, Table{limits.maxContext * rope.dims * 4, "", nullptr}, Use::Lookup));
+  // A part of the weights for all rows, or all of them for a part of the rows. Choices fall on all ranks alike.
   for (PlannedOperand &operand : operands)
-    operand.multiplyAdds /=
-        double(rank.tp); // a part of the weights for all rows, or all of them for a part of the rows
+    if (operand.use != Use::Chosen)
+      operand.multiplyAdds /= double(rank.tp);
   return operands;
 }
 

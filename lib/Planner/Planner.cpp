@@ -89,16 +89,13 @@ static Remark layoutRemark(const ModelSpec &spec, const Topology &topology, cons
   if (plan.layout.pp > 1)
     text += " " + std::to_string(plan.layout.pp) + " stages of at most " +
             std::to_string((spec.layerCount() + plan.layout.pp - 1) / plan.layout.pp) + " layers";
-  const bool isBehind = plan.layout.pp > 1;
   if (plan.layout.tp > 1)
-    text += std::string(isBehind ? ", groups" : " groups") + " of " + std::to_string(plan.layout.tp) +
+    text += std::string(plan.layout.pp > 1 ? ", groups of " : " groups of ") + std::to_string(plan.layout.tp) +
             " ranks with sequences of their own, each with a part of the heads";
+  else if (plan.layout.dp > 1)
+    text += std::string(plan.layout.pp > 1 ? ", ranks with" : "") + " sequences of their own";
   if (plan.layout.ep > 1)
-    text += std::string(plan.layout.tp > 1 ? ""
-                        : isBehind         ? ", ranks with sequences of their own"
-                                           : " sequences of "
-                                             "their own") +
-            ", and " + std::to_string(plan.expertSlots) + " slots each for the " + std::to_string(spec.moe->experts) +
+    text += ", and " + std::to_string(plan.expertSlots) + " slots each for the " + std::to_string(spec.moe->experts) +
             " experts of a layer";
   return {"attach-plan",
           text,

@@ -20,7 +20,7 @@ bool runsExpanded(const Plan &plan, const StepShape &shape) {
   return plan.expandedFrom == 0 || (plan.expandedFrom > 0 && shape.tokens >= plan.expandedFrom);
 }
 
-/// FLOP of attention over all layers. A query sees the keys up to its own: half of the new ones on average.
+/// FLOP of a rank's attention over all layers. A query sees the keys up to its own: half of the new ones on average.
 static Flops attentionFlops(const ModelSpec &spec, const Plan &plan, const StepShape &shape) {
   const double tokens = double(shape.tokens), keys = double(shape.context) + (tokens + 1) / 2;
   Flops flops(0);
@@ -34,7 +34,7 @@ static Flops attentionFlops(const ModelSpec &spec, const Plan &plan, const StepS
     Flops unseen = expandedFlops(sizes, 0, double(shape.context) + tokens - keys);
     flops += (expandedFlops(sizes, tokens, keys) + unseen) * each;
   }
-  return flops;
+  return flops * (1 / double(plan.layout.tp)); // ranks of a group divide heads
 }
 
 std::vector<Work> stepWork(const ModelSpec &spec, const Plan &plan, const StepShape &shape) {

@@ -77,6 +77,8 @@ private:
 /// `value` is of each rank's heads.
 Status Division::divide(size_t value) {
   const LayerOp *op = makerOf(value);
+  if (!op) // the layer's input has no heads
+    return Status::success();
   if (op->kind == LayerOpKind::Linear) {
     cut(op->weights[0]);
     gather(op->inputs[0]);

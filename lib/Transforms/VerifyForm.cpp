@@ -221,7 +221,7 @@ LogicalResult Checker::checkProofs() {
   if (form == Form::Runtime)
     return failure(failed(rt::checkFunctions(module, who)) || failed(verifyWaits(module, who)));
   return failure((form == Form::Scheduled && failed(checkGroups())) || failed(verifyCollectives(module, who)) ||
-                 failed(verifySlices(module, who)) || failed(verifyStages(module, who)) ||
+                 failed(verifySlices(module, who, form == Form::Scheduled)) || failed(verifyStages(module, who)) ||
                  failed(verifyBounds(module, who)));
 }
 

@@ -4,13 +4,18 @@
 // What is left to hold is that all of it has room, that the plan has such groups, that attention, which caches what it
 // sees, is of the rows of all, and that what ranks have of a sum is added up in their order:
 //
+//   %p = nn.linear %o, @o[%l]                        @o has parts along the contraction; nothing else reads %p
 //   %0, %1 = dist.scatter_slices %p                  as many results as a group has ranks
-//   %y = nn.add_partials %0, %1                      these, all, in this order
+//   %y = nn.add_partials %0, %1                      these, all, in this order; nothing else reads them
+//
+// Other parts are rows of heads or columns, which ops read that compute each by itself. Who reads what is looked at
+// before kernels are formed, which changes none of it.
 //
 //===----------------------------------------------------------------------===//
 #include "VerifySlices.h"
 #include "Origins.h"
 #include "dialects/Dist/Dist.h"
+#include "dialects/Mla/Mla.h"
 #include "dialects/Nn/NnVerify.h"
 #include "k2c/Transforms/PlanAttr.h"
 
@@ -41,7 +46,73 @@ static bool cachesSlice(Operation *op) {
          });
 }
 
-LogicalResult verifySlices(ModuleOp module, StringRef who) {
+namespace {
+
+/// What is done with parts, in the distributed form.
+class Parts {
+public:
+  Parts(ModuleOp module, StringRef who) : module(module), symbols(module), who(who) {}
+
+  LogicalResult verify() {
+    WalkResult result = module.walk([&](Operation *op) -> WalkResult {
+      auto scatter = dyn_cast<dist::ScatterSlicesOp>(op);
+      auto user = dyn_cast<nn::WeightUser>(op);
+      return failure((scatter && failed(verifyScatter(scatter))) || (user && failed(verifyUser(user))));
+    });
+    return failure(result.wasInterrupted());
+  }
+
+private:
+  InFlightDiagnostic refuse(Operation *at) { return at->emitError() << who << ": "; }
+  nn::WeightsOp dividedOf(const nn::WeightRef &ref) {
+    auto family = ref.family ? symbols.lookup<nn::WeightsOp>(ref.family.getValue()) : nn::WeightsOp();
+    return family && family.getParts() ? family : nn::WeightsOp();
+  }
+  /// `op` contracts over a part.
+  bool isPartial(Operation *op) {
+    auto linear = dyn_cast_or_null<nn::LinearOp>(op);
+    nn::WeightsOp family = linear ? dividedOf(linear.getWeightRefs()[0]) : nn::WeightsOp();
+    return family && int64_t(*family.getAlong()) + 1 == family.getTensorType().getRank();
+  }
+  LogicalResult verifyScatter(dist::ScatterSlicesOp op);
+  LogicalResult verifyUser(nn::WeightUser user);
+
+  ModuleOp module;
+  SymbolTable symbols;
+  StringRef who;
+};
+
+LogicalResult Parts::verifyScatter(dist::ScatterSlicesOp op) {
+  Operation *maker = op.getInput().getDefiningOp();
+  if (!isPartial(maker) || cast<nn::LinearOp>(maker).getBias() || cast<nn::LinearOp>(maker).getBiasOperand())
+    return refuse(op)
+           << "scatters what is no part of a sum; scatter what a linear makes that has no bias, and of whose "
+              "weight each rank has a part along the contraction";
+  for (Value part : op.getParts())
+    for (Operation *reader : part.getUsers())
+      if (!isa<nn::AddPartialsOp>(reader))
+        return refuse(reader) << "'" << reader->getName()
+                              << "' reads a part of a sum; let nn.add_partials add all parts";
+  return success();
+}
+
+LogicalResult Parts::verifyUser(nn::WeightUser user) {
+  Operation *op = user.getOperation();
+  for (const nn::WeightRef &ref : user.getWeightRefs())
+    if (nn::WeightsOp family = dividedOf(ref);
+        family && !isa<nn::LinearOp, mla::AbsorbQueryOp, mla::ExpandOutputOp, mla::AttentionExpandedOp>(op))
+      return refuse(op) << "'" << op->getName() << "' reads a part of @" << family.getSymName()
+                        << ", and computes with all of it; parts are of linears and of heads";
+  for (Operation *reader : op->getUsers())
+    if (isPartial(op) && !isa<dist::ScatterSlicesOp>(reader))
+      return refuse(reader) << "'" << reader->getName()
+                            << "' reads what a rank has of a sum; scatter it to who adds up";
+  return success();
+}
+
+} // namespace
+
+LogicalResult verifySlices(ModuleOp module, StringRef who, bool hasKernels) {
   Origins origins(module);
   const int64_t ranks = stageRanksOf(module).ofGroup;
   nn::LimitsAttr limits = nn::limitsOf(module);
@@ -72,7 +143,7 @@ LogicalResult verifySlices(ModuleOp module, StringRef who) {
     if (family.getParts().value_or(ranks) != ranks)
       return family.emitError() << who << ": @" << family.getSymName() << " has " << *family.getParts()
                                 << " parts, and the plan's layout has tp=" << ranks << "; have one for each rank";
-  return success();
+  return hasKernels ? success() : Parts(module, who).verify();
 }
 
 } // namespace k2c

@@ -6,9 +6,10 @@
 
 namespace k2c {
 
-/// Errors at a distributed or scheduled program whose tensor-parallel ranks do not send each other what they expect.
-/// They begin with `who` asks.
-mlir::LogicalResult verifySlices(mlir::ModuleOp module, llvm::StringRef who);
+/// Errors at a distributed or scheduled program whose tensor-parallel ranks do not send each other what they expect, or
+/// compute of what is divided something else than one rank. They begin with `who` asks. `hasKernels`: the program is
+/// scheduled.
+mlir::LogicalResult verifySlices(mlir::ModuleOp module, llvm::StringRef who, bool hasKernels);
 
 } // namespace k2c
 

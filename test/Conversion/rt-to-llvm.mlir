@@ -137,6 +137,7 @@ rt.program @program entries {serve = @step} arena 8192 scratch 512
 // LLVM: @entries = internal constant [1 x ptr] [ptr @step.host]
 // LLVM: @slot_bytes = internal constant [6 x i64] [i64 4096, i64 4096, i64 4096, i64 4096, i64 24576, i64 24576]
 // LLVM: @slot_experts = internal constant [6 x i64] [i64 0, i64 0, i64 0, i64 0, i64 8, i64 8]
+// LLVM: @slot_parts = internal constant [6 x i64] {{.*}}i64 1, i64 1, i64 1, i64 1, i64 1, i64 1]
 // LLVM: @k2c_program = internal constant { {{.*}} } { i32 {{[0-9]+}}, i32 0, i64 8192, i64 512, i32 6, i32 2, i32 3, i32 2, i32 1, i32 0, ptr @kernel_names, ptr @variant_names, ptr @entry_names, ptr @entries, ptr @slot_bytes, ptr @slot_experts,
 // LLVM: define internal i32 @layer.host(
 // LLVM: define internal i32 @step.host(

@@ -16,7 +16,7 @@ module attributes {dist.plan = #dist.plan<layout = "ep=2,tp=2", expanded_from = 
                    nn.numerics = #nn.numerics<version = 2, compute = f32, mla = phased, class = "f32">,
                    kern.target = #kern.cpu<"x86-64-v3", cores = 1, l1 = 32768, l2 = 1048576, features = ["avx2", "fma"]>} {
   nn.weights @embed "embed" : tensor<100x64xbf16>
-  nn.weights @o "{layer}.o" over (layer = 1 to 3) : tensor<64x64xbf16>
+  nn.weights @o "{layer}.o" over (layer = 1 to 3) parts 2 along 1 : tensor<64x128xbf16>
   nn.weights @router "{layer}.router" over (layer = 1 to 3) : tensor<12x64xbf16>
   // CHECK: nn.weights @gu {{.*}} held 6 : tensor
   // GROUP: nn.weights @gu {{.*}}expert = 0 to 12) : tensor

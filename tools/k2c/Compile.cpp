@@ -87,7 +87,8 @@ static void addMachines(CLI::App &c, CompileOptions &options) {
   c.add_option("--topology", options.topology, "a built-in topology or a file")->capture_default_str();
   c.add_option(
       "--layout", options.layout,
-      "how the ranks of a topology divide the work: ep=8,dp=8 on 8 ranks, ep=4,dp=4,pp=2 in two stages of layers, with "
+      "how the ranks of a topology divide the work: ep=8,dp=8 on 8 ranks, ep=4,dp=4,pp=2 in two stages of layers, "
+      "tp=2,ep=8,dp=4 in groups of two that divide heads and MLPs, replicas=N copies of the model, with "
       "redundant=N expert slots beyond the experts, step=N as --step-tokens; search takes the best by the planner's "
       "prediction (default: ep and dp as many as ranks, in the fewest stages whose memory fits)");
   c.add_option("--placement", options.placement,
@@ -123,9 +124,10 @@ void k2c::addCompile(CLI::App &app, std::function<int()> &run) {
   emitted.insert(emitted.end() - 1, "ptx"); // refused by name until there is a GPU target
   c->add_option("--emit", options->emit, "form to stop at")->check(CLI::IsMember(emitted))->capture_default_str();
   c->add_flag("--no-kernels", options->noKernels, "leave the code of kernels out of the runtime form");
-  c->add_option("--step-tokens", options->stepTokens, "most tokens in one step of a rank (default: 2048)")
+  c->add_option("--step-tokens", options->stepTokens,
+                "most tokens in one step of a rank, of a group with tp (default: 2048)")
       ->transform(whole(1, 1 << 20));
-  c->add_option("--max-sequences", options->maxSequences, "most sequences at once, of a rank")
+  c->add_option("--max-sequences", options->maxSequences, "most sequences at once, of a rank, or a group with tp")
       ->transform(whole(1, 1 << 16))
       ->capture_default_str();
   c->add_option("--max-context", *context, "most tokens of a sequence (default: min(max_position_embeddings, 8192))")

@@ -112,7 +112,9 @@ Expected<Placed> ofLayout(const PlaceFlags &flags, const RouteStatistics &statis
   if (!layout)
     return layout.takeError();
   layout = withReplicas(*layout, /*hasExperts=*/true, topology->ranks());
-  if (!isOfProgram(*layout, topology->ranks(), /*layers=*/maxCompiledRanks) || layout->ep == 1)
+  const int64_t ofNode = topology->ranks() / topology->nodes();
+  if (!isOfProgram(*layout, topology->ranks(), /*layers=*/maxCompiledRanks) || layout->ep == 1 ||
+      ofNode % layout->tp != 0)
     return Error{"--layout",
                  "'" + shortened(flags.layout) + "' is none of a program of the " + std::to_string(topology->ranks()) +
                      " ranks of topology '" + shortened(topology->name) + "'",
@@ -121,7 +123,7 @@ Expected<Placed> ofLayout(const PlaceFlags &flags, const RouteStatistics &statis
   if (statistics.ranks != ranks * layout->replicas)
     return Error{flags.statistics + ": ranks",
                  "is " + std::to_string(statistics.ranks) + ", " + std::to_string(ranks * layout->replicas) +
-                     " ranks of this layout have sequences",
+                     " ranks of this layout carry rows",
                  "use the layout of the program that wrote them"};
   const int64_t most = (ranks - 1) * statistics.experts;
   const int64_t filled = statistics.experts + std::clamp<int64_t>(redundant, 0, most);

@@ -180,7 +180,7 @@ TEST(CompileLayout, GroupsOfRanksDivideHeads) {
   EXPECT_EQ(said(llama, "cpu4x2", "tp=2,dp=4"), "tp=2,replicas=4");
   EXPECT_EQ(said(kimi, "cpu4x2", "ep=8,tp=4"),
             "--layout: tp is 4, and topology 'cpu4x2' has 8 ranks a stage and 2 a node: groups divide both; use "
-            "ep=8,dp=8");
+            "tp=2,ep=8,dp=4");
   EXPECT_EQ(said(kimi, "cpu4x2", "ep=4,dp=2,tp=2"),
             "--layout: ep is 4, topology 'cpu4x2' has 8 ranks in groups of 2, and in this build programs are of all of "
             "them; use tp=2,ep=8,dp=4");

@@ -88,6 +88,10 @@ TEST(RankFacts, LayoutsThatDoNotFitAreRefused) {
     EXPECT_EQ(manifestWith("/layout", std::string("replicas=") + replicas),
               std::string("manifest.json: layout: has replicas=") + replicas +
                   ", which with 1 stages must divide the 2 ranks and fill nodes, or divide these" + again);
+  EXPECT_EQ(manifestWith("/layout", "ep=2,dp=2,cp=2"),
+            "manifest.json: layout: has cp=2, this runtime runs cp=1 on 2 ranks" + again);
+  EXPECT_EQ(manifestWith("/layout", "ep=2,dp=2,ep=2"),
+            "manifest.json: layout: is \"ep=2,dp=2,ep=2\", which has ep twice" + again);
   for (const char *text : {"ep", "ep=2;dp=2", "ep=,dp=2", "ep=-2", "ep=99999999999999999999"})
     EXPECT_EQ(manifestWith("/layout", text),
               "manifest.json: layout: is \"" + std::string(text) + "\", must be a list such as ep=2,dp=2" + again);
@@ -201,6 +205,10 @@ TEST(RankFacts, SlotsOfAnEndAreOfAStage) {
   EXPECT_EQ(opening(fake), "manifest.json: shares[0].parts: is 2, must be 1" + again);
   FakeBundle pair("fake_ranks2");
   pair.manifest["layout"] = "tp=2,ep=2";
+  pair.manifest["model"]["heads"] = 3;
+  pair.write();
+  EXPECT_EQ(opening(pair), "manifest.json: layout: has tp=2, which does not divide the 3 heads of the model" + again);
+  pair.manifest["model"]["heads"] = 4;
   pair.manifest["shares"] = {{{"slots", 3}, {"parts", 2}}};
   pair.write();
   EXPECT_EQ(opening(pair), "manifest.json: shares[0].parts: is 2, must divide the 3 slots of the run" + again);

@@ -57,9 +57,10 @@ TEST_F(Slices, HaveEachRowAndEachOutputOnce) {
   const std::vector<int32_t> outputs = {0, 2, 3, 6};
   int64_t rows = 0, seen = 0;
   for (int64_t slice = 0; slice < 3; ++slice) {
-    const k2rt_ir_step whole = stepOf(7, outputs);
-    const k2rt_ir_step own = sliceStep(whole, manifest, slice, 3);
+    k2rt_ir_step whole = stepOf(7, outputs);
+    const k2rt_ir_step own = takeSlice(whole, manifest, slice, 3);
     EXPECT_EQ(own.gathered, &whole);
+    EXPECT_EQ(whole.output_rows, 0);
     EXPECT_EQ(own.layer_rows, 7);
     EXPECT_EQ(static_cast<float *>(own.capture_hidden) - hidden.data(), rows * manifest.hidden);
     EXPECT_EQ(static_cast<float *>(own.logits) - logits.data(), seen * manifest.vocab);
@@ -74,7 +75,7 @@ TEST_F(Slices, HaveEachRowAndEachOutputOnce) {
 
 TEST_F(Slices, EnterAtTheFirstStageAlone) {
   k2rt_ir_step whole = stepOf(5, {});
-  EXPECT_EQ(sliceStep(whole, manifest, 1, 2).entering_rows, 0);
+  EXPECT_EQ(takeSlice(whole, manifest, 1, 2).entering_rows, 0);
   whole.entering_rows = 5;
-  EXPECT_EQ(sliceStep(whole, manifest, 1, 2).entering_rows, 3);
+  EXPECT_EQ(takeSlice(whole, manifest, 1, 2).entering_rows, 3);
 }

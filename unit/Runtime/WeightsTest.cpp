@@ -108,6 +108,22 @@ TEST(Weights, ARankHasItsPartOfEach) {
   EXPECT_EQ(has, "x-x-x");
 }
 
+TEST(Weights, AWeightThatTheProgramReadsAsAWholeIsNoPart) {
+  FakeBundle fake;
+  const std::vector<SlotShares> shares = {{1, {}, SlotStage::all, /*parts=*/2}};
+  const Expected<Weights> weights =
+      Weights::map(fake.folder, "weights/index.json", fake.index.dump(), 1, shares, {}, {});
+  ASSERT_TRUE(weights) << weights.error().text();
+  const int64_t bytes = 4096, experts = 0, whole = 1;
+  k2rt_ir_program program = {};
+  program.slot_bytes = const_cast<int64_t *>(&bytes);
+  program.slot_experts = const_cast<int64_t *>(&experts);
+  program.slot_parts = const_cast<int64_t *>(&whole);
+  EXPECT_EQ(weights->checkFits(program, "index.json").error().text(),
+            "index.json: slot 0 is one of 1 parts to the program, the manifest's shares say of 2; compile the bundle "
+            "again");
+}
+
 TEST(Weights, ATableOfExpertsIsInAnyOrder) {
   for (const auto &[pages, letters] : {std::pair<std::vector<int>, std::string>{{0, 1, 2, 3}, "abcd"},
                                        {{2, 0, 3, 1}, "cadb"},

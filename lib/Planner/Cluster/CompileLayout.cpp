@@ -111,23 +111,36 @@ bool isDivided(const ModelSpec &spec, const Topology &topology, int64_t stages, 
          dividesRanks(topology, stages * replicas);
 }
 
-/// Ranks of a group are on one node, as slices travel between each two linears.
-bool fitsGroups(const ModelSpec &spec, const Topology &topology, int64_t ofStage, int64_t tp) {
-  return tp >= 1 && ofStage % tp == 0 && (topology.ranks() / topology.nodes()) % tp == 0 &&
-         (spec.moe || ofStage == tp) && checkTensorParts(spec, tp);
+/// Tensor-parallel groups divide a stage and a node, as slices travel between each two linears, and the model's heads
+/// and leaves.
+Status checkGroups(const ModelSpec &spec, const Topology &topology, int64_t ofStage, int64_t tp,
+                   const std::string &remedy) {
+  const int64_t ofNode = topology.ranks() / topology.nodes();
+  if (tp < 1 || ofStage % tp != 0 || ofNode % tp != 0)
+    return Error{"--layout",
+                 "tp is " + std::to_string(tp) + ", and topology '" + shortened(topology.name) + "' has " +
+                     std::to_string(ofStage) + (ofStage == 1 ? " rank" : " ranks") + " a stage and " +
+                     std::to_string(ofNode) + " a node: groups divide both",
+                 remedy};
+  Status parts = checkTensorParts(spec, tp);
+  return parts ? std::move(parts) : Error{"--layout", parts.error().where + " " + parts.error().message, remedy};
 }
 
 /// `layout`, where its redundant slots are ones that compile, else those nearest to them; all else is the default's.
 ParallelLayout nearestCompiled(const ModelSpec &spec, const Topology &topology, const ParallelLayout &layout) {
   ParallelLayout nearest = compileLayout(spec, topology);
   const auto tryFor = [&](int64_t replicas, int64_t tp) {
-    const bool fits = isDivided(spec, topology, layout.pp, replicas) &&
-                      fitsGroups(spec, topology, topology.ranks() / (layout.pp * replicas), tp);
+    if (!isDivided(spec, topology, layout.pp, replicas))
+      return false;
+    const int64_t ofStage = topology.ranks() / (layout.pp * replicas);
+    const bool fits = checkGroups(spec, topology, ofStage, tp, "") && (spec.moe || ofStage == tp);
     if (fits)
       nearest = layoutOf(spec, topology, layout.pp, replicas, tp);
     return fits;
   };
-  tryFor(layout.replicas, layout.tp) || tryFor(1, layout.tp) || tryFor(layout.replicas, 1) || tryFor(1, 1);
+  bool found = false;
+  for (int64_t tp = std::min(layout.tp, topology.ranks()); !found && tp >= 1; --tp)
+    found = tryFor(layout.replicas, tp) || tryFor(1, tp);
   const int64_t experts = routedExperts(spec), most = (nearest.ep - 1) * experts;
   if (layout.redundantExperts > 0 && nearest.ep > 1) {
     const int64_t slots = experts + std::min(layout.redundantExperts, most);
@@ -194,20 +207,6 @@ Status checkStages(const ModelSpec &spec, const Topology &topology, const Parall
   return split ? std::move(split) : Error{"--layout", "layers " + split.error().message, remedy};
 }
 
-/// Tensor-parallel groups divide a stage and a node, and the model's heads and leaves.
-Status checkGroups(const ModelSpec &spec, const Topology &topology, const ParallelLayout &layout, int64_t ofStage,
-                   const std::string &remedy) {
-  const int64_t ofNode = topology.ranks() / topology.nodes();
-  if (layout.tp < 1 || ofStage % layout.tp != 0 || ofNode % layout.tp != 0)
-    return Error{"--layout",
-                 "tp is " + std::to_string(layout.tp) + ", and topology '" + shortened(topology.name) + "' has " +
-                     std::to_string(ofStage) + (ofStage == 1 ? " rank" : " ranks") + " a stage and " +
-                     std::to_string(ofNode) + " a node: groups divide both",
-                 remedy};
-  Status parts = checkTensorParts(spec, layout.tp);
-  return parts ? std::move(parts) : Error{"--layout", parts.error().where + " " + parts.error().message, remedy};
-}
-
 } // namespace
 
 Status k2c::checkCompiles(const ModelSpec &spec, const Topology &topology, const ParallelLayout &layout) {
@@ -223,7 +222,7 @@ Status k2c::checkCompiles(const ModelSpec &spec, const Topology &topology, const
   if (Status status = checkStages(spec, topology, layout, remedy); !status)
     return status;
   const int64_t ofStage = ranks / (layout.pp * layout.replicas);
-  if (Status status = checkGroups(spec, topology, layout, ofStage, remedy); !status)
+  if (Status status = checkGroups(spec, topology, ofStage, layout.tp, remedy); !status)
     return status;
   for (auto [key, value, wanted] :
        {std::tuple{"ep", layout.ep, spec.moe ? ofStage : 1}, std::tuple{"dp", layout.dp, ofStage / layout.tp}})

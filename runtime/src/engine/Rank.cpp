@@ -29,7 +29,7 @@ const k2rt_ir_step &Rank::sliced(const k2rt_ir_step &whole) {
   const auto *half = &whole;
   for (size_t number = 0; half; ++number, half = static_cast<const k2rt_ir_step *>(half->second)) {
     gathered[number] = *half;
-    slices[number] = sliceStep(gathered[number], bundle.manifest, ranks.sliceOf(bundle.rank), ranks.tp);
+    slices[number] = takeSlice(gathered[number], bundle.manifest, ranks.sliceOf(bundle.rank), ranks.tp);
     if (number > 0)
       slices[0].second = &slices[1];
   }

@@ -36,7 +36,7 @@ void skipRows(k2rt_ir_step &step, const Manifest &manifest, int64_t rows, int64_
   advance<float>(step.capture_hidden, rows * manifest.hidden);
 }
 
-k2rt_ir_step sliceStep(const k2rt_ir_step &whole, const Manifest &manifest, int64_t slice, int64_t slices) {
+k2rt_ir_step takeSlice(k2rt_ir_step &whole, const Manifest &manifest, int64_t slice, int64_t slices) {
   const RowRange own = sliceOf(whole.token_rows, slice, slices);
   auto *outputs = static_cast<int32_t *>(whole.outputs), *end = outputs + whole.output_rows;
   auto *first = std::lower_bound(outputs, end, static_cast<int32_t>(own.begin));
@@ -50,7 +50,8 @@ k2rt_ir_step sliceStep(const k2rt_ir_step &whole, const Manifest &manifest, int6
   advance<int32_t>(step.row_seq, own.begin);
   for (int32_t *output = first; output != last; ++output)
     *output -= static_cast<int32_t>(own.begin);
-  step.gathered = const_cast<k2rt_ir_step *>(&whole);
+  step.gathered = &whole;
+  whole.output_rows = 0;
   return step;
 }
 

@@ -26,9 +26,9 @@ inline int64_t firstHalf(int64_t rows) { return (rows + 1) / 2; }
 /// Lets `step` begin `rows` rows, and `outputs` output rows, later: all arrays that have an entry for each.
 void skipRows(k2rt_ir_step &step, const Manifest &manifest, int64_t rows, int64_t outputs);
 
-/// A slice of `whole`, which refers to it as `gathered` and to its arrays; output rows are counted anew in these. It
-/// has sequences of the whole.
-k2rt_ir_step sliceStep(const k2rt_ir_step &whole, const Manifest &manifest, int64_t slice, int64_t slices);
+/// Takes a slice of `whole`, once: a step that refers to it as `gathered` and to its arrays, and has its sequences. The
+/// whole gives its output rows away, whose numbers become those of the slice.
+k2rt_ir_step takeSlice(k2rt_ir_step &whole, const Manifest &manifest, int64_t slice, int64_t slices);
 
 } // namespace k2c::runtime
 

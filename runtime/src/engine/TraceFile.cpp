@@ -56,11 +56,8 @@ static std::string nameOfSite(int64_t site, const Manifest &manifest) {
     return others[site - count];
   const CollectiveFacts &facts = sites[static_cast<size_t>(site)];
   // Both ends of stages are of the site where rows are received.
-  const char *op = facts.op == K2RT_ALL_TO_ALL_ROWS  ? "all_to_all_rows"
-                   : facts.op == K2RT_GATHER_SLICES  ? "gather_slices"
-                   : facts.op == K2RT_SCATTER_SLICES ? "scatter_slices"
-                                                     : "send, receive";
-  return std::string(op) + " " + facts.group + " @" + std::to_string(site);
+  const std::string op = facts.axis == K2RT_AXIS_PP ? "send, receive" : facts.name;
+  return op + " " + facts.group + " @" + std::to_string(site);
 }
 
 void TraceFile::writeCollective(const TraceRecord &record, const Manifest &manifest) {

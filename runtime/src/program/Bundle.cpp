@@ -102,7 +102,7 @@ static Expected<Weights> mapWeights(const FileList &files, const Manifest &manif
     return weights.takeError();
   if (Status fits = weights->checkFits(program.description(), place); !fits)
     return fits.takeError();
-  const int64_t stated = ranks.stages.empty() ? manifest.memory.weights : ranks.each[static_cast<size_t>(rank)].weights;
+  const int64_t stated = ranks.areSeveral() ? ranks.each[static_cast<size_t>(rank)].weights : manifest.memory.weights;
   if (weights->firstBytes() > stated)
     return Error{K2RT_INVALID_BUNDLE, place,
                  "maps " + std::to_string(weights->firstBytes()) + " bytes, the manifest states " +

@@ -259,6 +259,9 @@ Manifest readRoot(const JsonFields &root, int64_t tokenizerBytes) {
     manifest.cpuFeatures = target.strings("features_required", 256);
   readTopology(root.object("topology"), manifest);
   manifest.ranks = readRankFacts(root, manifest.layers, manifest.experts);
+  if (manifest.heads % manifest.ranks.tp != 0)
+    root.fail("layout", "has tp=" + std::to_string(manifest.ranks.tp) + ", which does not divide the " +
+                            std::to_string(manifest.heads) + " heads of the model");
   readLimits(root.object("limits"), manifest);
   readCache(root, manifest);
   manifest.limits.tokenizer_bytes = tokenizerBytes;

@@ -61,7 +61,7 @@ static Status checkDescription(const k2rt_ir_program &facts, const Manifest &man
                    "compile the bundle again"};
   if (facts.n_weights < 0 || facts.n_entries < 1 || !facts.entry_names || !facts.entries ||
       (facts.n_kernels > 0 && !facts.kernel_names) ||
-      (facts.n_weights > 0 && (!facts.slot_bytes || !facts.slot_experts)))
+      (facts.n_weights > 0 && (!facts.slot_bytes || !facts.slot_experts || !facts.slot_parts)))
     return Error{K2RT_INVALID_BUNDLE, path, "has no entries, no kernel names or no sizes of weight slots",
                  "compile the bundle again"};
   return checkCollectives(facts, manifest, path);

@@ -32,7 +32,8 @@ std::map<std::string, int64_t> readAxes(const JsonFields &root, const std::strin
     const bool isWhole = equals < end && std::from_chars(text.data() + equals + 1, last, value).ptr == last;
     if ((!isWhole || value < 0) && axis != "layers") // which "stages" has
       root.fail("layout", "is \"" + shortened(text) + "\", must be a list such as ep=2,dp=2");
-    axes[axis] = value;
+    if (!axes.emplace(axis, value).second)
+      root.fail("layout", "is \"" + shortened(text) + "\", which has " + shortened(axis) + " twice");
     begin = end + 1;
   }
   return axes;
@@ -66,7 +67,8 @@ void readLayout(const JsonFields &root, int64_t experts, RankFacts &facts) {
   expect("ep", facts.divideExperts ? ofStage : 1);
   expect("dp", ofStage / facts.tp);
   expect("pp", facts.stageCount());
-  expect("etp", 1);
+  for (const char *axis : {"etp", "cp"})
+    expect(axis, 1);
 }
 
 /// [first, end) with 0 <= first < end <= `most`; `begin`: what the first must be.
@@ -147,6 +149,7 @@ void readCollectives(const JsonFields &root, RankFacts &facts) {
     const auto site = static_cast<int64_t>(facts.collectives.size());
     entry.integer("site", site, site);
     CollectiveFacts collective = groupOf(entry, facts);
+    collective.name = entry.string("op");
     collective.quotaRows = entry.integer("quota_rows", 0, maxRows);
     collective.rowBytes = entry.integer("row_bytes", 1, maxRowBytes);
     facts.collectives.push_back(std::move(collective));

@@ -26,6 +26,7 @@ struct CollectiveFacts {
   int64_t members = 0;   ///< by the topology
   int64_t quotaRows = 0; ///< that a rank may send to another; 0: the program knows how many
   int64_t rowBytes = 0;
+  std::string name; ///< of op
 };
 
 struct OneRankFacts {

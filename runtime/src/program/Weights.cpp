@@ -251,6 +251,14 @@ Expected<Weights> Weights::map(const std::string &folder, const std::string &ind
 
 /// Kernels take addresses and trust them: the program's own numbers are held to the index, whatever the manifest says.
 Status Weights::checkFits(const k2rt_ir_program &program, const std::string &place) const {
+  size_t stated = 0;
+  for (const SlotShares &run : shares)
+    for (int64_t i = 0; i < run.slots; ++i, ++stated)
+      if (const int64_t parts = static_cast<const int64_t *>(program.slot_parts)[stated]; parts != run.parts)
+        return Error{K2RT_INVALID_BUNDLE, place,
+                     "slot " + std::to_string(stated) + " is one of " + std::to_string(parts) +
+                         " parts to the program, the manifest's shares say of " + std::to_string(run.parts),
+                     "compile the bundle again"};
   for (size_t part = 0; part < parts.size(); ++part) {
     const size_t slot = part % slotCount;
     const auto experts = static_cast<size_t>(static_cast<const int64_t *>(program.slot_experts)[slot]);

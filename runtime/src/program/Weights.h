@@ -57,8 +57,8 @@ public:
   static Expected<Weights> map(const std::string &folder, const std::string &index, const std::string &text,
                                int32_t slotCount, const std::vector<SlotShares> &shares = {},
                                const Placement &placement = {}, const RankPart &part = {});
-  /// Refuses slots that are not what the program reads: a table of experts or none, so many experts, so many bytes at
-  /// least. `place` names the index.
+  /// Refuses slots that are not what the program reads: a part of so many, a table of experts or none, so many experts,
+  /// so many bytes at least. `place` names the index.
   Status checkFits(const k2rt_ir_program &program, const std::string &place) const;
 
   /// What the program gets for each slot by table `table` of the placement: its base, page aligned, null for an empty

@@ -26,10 +26,17 @@ void printSpread(JsonWriter &json, const char *name, const Spread &spread) {
   json.key(name).beginObject().key("mean").value(spread.mean()).key("max").value(spread.most).endObject();
 }
 
-void printSites(JsonWriter &json, const Counters &counters) {
+/// As the manifest names it; of a site behind the program's as the exchange does.
+std::string nameOfSite(const RankFacts &ranks, int64_t site, Op op) {
+  const bool isOfProgram = site < static_cast<int64_t>(ranks.collectives.size());
+  return isOfProgram ? ranks.collectives[static_cast<size_t>(site)].name : nameOf(op);
+}
+
+void printSites(JsonWriter &json, const Counters &counters, const RankFacts &ranks) {
   json.key("sites").beginList();
   for (const auto &[key, site] : counters.sites()) {
-    json.beginObject().key("site").value(key.first).key("op").value(nameOf(site.op)).key("layer");
+    json.beginObject().key("site").value(key.first);
+    json.key("op").value(nameOfSite(ranks, key.first, site.op)).key("layer");
     if (key.second >= 0)
       json.value(key.second);
     else
@@ -76,7 +83,7 @@ void writeCounters(const RunCounters &counters, const Manifest &manifest, FILE *
   if (counters.halved > 0)
     json.key("2").value(counters.halved);
   json.endObject();
-  printSites(json, counters.exchanged);
+  printSites(json, counters.exchanged, manifest.ranks);
   printRanks(json, routes, manifest);
   json.endObject().endLine();
 }

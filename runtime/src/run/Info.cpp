@@ -40,9 +40,20 @@ void printRanks(JsonWriter &json, const Manifest &manifest, const std::string &f
   json.key("experts").value(ranks.placement.experts).key("slots").value(ranks.placement.slots).endObject();
 }
 
-/// One rank with its certificate, in which only weights and cache are its own.
-void printRank(JsonWriter &json, const Manifest &manifest, int64_t rank, int32_t threads) {
+/// What a rank takes to run steps with others, over a transport; the certificate is that of the most.
+int64_t exchangeBytes(const Manifest &manifest, int64_t rank, const std::string &transport) {
+  if (!manifest.ranks.areSeveral())
+    return 0;
+  const int64_t library = transport == "local" ? 0 : transport == "ucx" ? K2RT_UCX_BYTES : K2RT_MPI_BYTES;
+  return k2rt_exchange_bytes(&manifest.memory.limits, rank == 0 ? manifest.ranks.count : 0, library);
+}
+
+/// One rank with its certificate: weights and cache are its own, and rank 0 alone schedules and reads text.
+void printRank(JsonWriter &json, const Manifest &manifest, int64_t rank, int32_t threads, const RunOptions &options) {
   const MemoryCertificate &memory = manifest.memory;
+  const int64_t exchange = exchangeBytes(manifest, rank, options.transport);
+  const int64_t tokenizer = rank == 0 ? k2rt_tokenizer_reserve(&memory.limits) : 0;
+  const int64_t reserve = memory.reserveBytes(threads) - k2rt_tokenizer_reserve(&memory.limits) + tokenizer;
   // Scratch and logits are working memory of steps, as the arena is: the owned numbers and the reserve add up.
   const int64_t arena = memory.arena + threads * memory.scratchPerWorker + memory.logits;
   int64_t weights = memory.weights;
@@ -55,15 +66,15 @@ void printRank(JsonWriter &json, const Manifest &manifest, int64_t rank, int32_t
     json.key("slots").value(facts.slots);
   }
   const int64_t cache = manifest.cacheBytes(rank);
-  json.key("peak_bytes").value(memory.peakBytes(threads) - memory.weights + weights - memory.cache + cache);
+  json.key("peak_bytes").value(weights + memory.code + cache + arena + exchange + reserve);
   json.key("threads").value(int64_t(threads)).key("owned").beginObject();
   json.key("weights").value(weights).key("cache").value(cache).key("arena").value(arena);
-  json.key("collectives").value(memory.collectives).key("code").value(memory.code).endObject();
+  json.key("collectives").value(exchange).key("code").value(memory.code).endObject();
   json.key("arena_parts").beginObject().key("arena").value(memory.arena);
   json.key("scratch_per_worker").value(memory.scratchPerWorker).key("logits").value(memory.logits).endObject();
-  json.key("reserve_bytes").value(memory.reserveBytes(threads)).key("reserve_parts").beginObject();
+  json.key("reserve_bytes").value(reserve).key("reserve_parts").beginObject();
   json.key("workers").value(k2rt_worker_bytes(&memory.limits, threads));
-  json.key("tokenizer").value(k2rt_tokenizer_reserve(&memory.limits)).endObject().endObject();
+  json.key("tokenizer").value(tokenizer).endObject().endObject();
 }
 
 /// The workers of a program of one rank by node.
@@ -84,7 +95,7 @@ void printJson(const Manifest &manifest, int32_t threads, const Container &conta
   json.key("limits").raw(manifest.limitsJson);
   json.key("ranks").beginList();
   for (int64_t rank = 0; rank < manifest.ranks.count; ++rank)
-    printRank(json, manifest, rank, threads);
+    printRank(json, manifest, rank, threads, options);
   json.endList();
   printRanks(json, manifest, options.folder);
   if (!manifest.ranks.areSeveral())

@@ -211,6 +211,7 @@ static const char *const entry_names[] = {"other", FAKE_ENTRY};
 static const k2rt_ir_step_fn entries[] = {fail, FAKE_SERVE};
 static const int64_t slot_bytes[] = {4096 * (FAKE_EXPERTS > 0 ? FAKE_EXPERTS : 1), 4096 * FAKE_SLOTS};
 static const int64_t slot_experts[] = {FAKE_EXPERTS, FAKE_SLOTS};
+static const int64_t slot_parts[] = {1, 1};
 static const k2rt_ir_program program = {
     .abi = FAKE_ABI,
     .arena_bytes = arena_bytes,
@@ -227,6 +228,7 @@ static const k2rt_ir_program program = {
     .entries = (void *)entries,
     .slot_bytes = (void *)slot_bytes,
     .slot_experts = (void *)slot_experts,
+    .slot_parts = (void *)slot_parts,
     .collectives = (void *)sites,
 };
 
