@@ -81,7 +81,7 @@ def summary(point):
 
 
 def table(bench, points):
-    config = checkpoints.config_of("qwen3moe", bench.args.small)
+    config = checkpoints.config_of("qwen3moe", checkpoints.SMALL if bench.args.small else {})
     text = TEXT.format(prefill=bench.args.prefill, nodes=NODES, per_node=PER_NODE, mbit=MBIT, aim=AIM,
                        burst=BURST_KIB, experts=config["num_experts"], top=config["num_experts_per_tok"])
     for limit in dict.fromkeys(point["key"] for point in points):
