@@ -29,9 +29,10 @@ extern "C" {
 #define K2RT_RESERVE_WORKER_BYTES (INT64_C(8) * 1024)
 /* The communication thread of a rank: stack, thread-local data, messages under way and its counters. */
 #define K2RT_EXCHANGE_THREAD_BYTES (INT64_C(256) * 1024)
-/* What a library takes of a rank to carry messages, measured with 2 and 8 ranks of one host (Debian 12): UCX 1.13 0.3
- * to 1.1 MB, Open MPI 4.1 2.1 to 2.6 MB. Ranks that are threads of one process need none. */
-#define K2RT_UCX_BYTES (INT64_C(1152) * 1024)
+/* What a library takes of a rank to carry messages, measured with 2 and 8 ranks of Debian 12: UCX 1.13 0.3 to 1.1 MB
+ * within a host and up to 2.0 MB between hosts over TCP, Open MPI 4.1 2.1 to 2.6 MB within a host. Ranks that are
+ * threads of one process need none. */
+#define K2RT_UCX_BYTES (INT64_C(2048) * 1024)
 #define K2RT_MPI_BYTES (INT64_C(2560) * 1024)
 /* Step arrays per token row: ids, positions, sequence, form, output row, sample (i32 each). */
 #define K2RT_RESERVE_TOKEN_ROW_BYTES INT64_C(24)
