@@ -148,13 +148,16 @@ Expected<RouteTraffic> k2c::countTraffic(const RouteStatistics &statistics, cons
     }
   }
   const double layers = double(std::max<size_t>(statistics.layers.size(), 1));
-  for (size_t replica = 0; replica < division.hops.size(); ++replica)
-    for (size_t tier = 0; tier < traffic.tiers.size(); ++tier) { // a token is counted in each layer
-      const auto count = static_cast<int64_t>(ofReplica[replica] / layers), rows = count * division.hops[replica][tier];
-      traffic.tiers[tier].messages += Checked(rows) + (tier == 0 ? Checked(count) * division.sliceRows : Checked(0));
-      traffic.tiers[tier].payloadBytes +=
-          Checked(rows) * division.rowBytes + (tier == 0 ? Checked(count) * division.sliceBytes : Checked(0));
+  for (size_t replica = 0; replica < division.hops.size(); ++replica) { // a token is counted in each layer
+    const auto count = static_cast<int64_t>(ofReplica[replica] / layers);
+    for (size_t tier = 0; tier < traffic.tiers.size(); ++tier) {
+      const int64_t rows = count * division.hops[replica][tier];
+      traffic.tiers[tier].messages += rows;
+      traffic.tiers[tier].payloadBytes += Checked(rows) * division.rowBytes;
     }
+    traffic.tiers[0].messages += Checked(count) * division.sliceRows;
+    traffic.tiers[0].payloadBytes += Checked(count) * division.sliceBytes;
+  }
   traffic.nodesMean = tokens > 0 ? traffic.nodesMean / tokens : 0;
   for (const SentRows &tier : traffic.tiers)
     if (!tier.payloadBytes.isValid() || !tier.messages.isValid())
