@@ -28,6 +28,7 @@ static void onInterrupt(int) {
 void catchInterrupt() {
   struct sigaction action = {};
   action.sa_handler = onInterrupt;
+  action.sa_flags = SA_RESTART; // a file that stdio writes would have a hole where its write was interrupted
   ::sigemptyset(&action.sa_mask);
   ::sigaction(SIGINT, &action, nullptr);
 }
