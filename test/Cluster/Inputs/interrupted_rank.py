@@ -14,7 +14,7 @@ import time
 # Steps for as long as a job may take, on any host.
 LONG = "bench --repeat 1000000 --prefill 4 --decode 4 --context 4".split()
 LATE = 1.2  # seconds; had rank 0 not failed itself, others would give it 0.65
-LIMIT = 4  # seconds in which all ranks are gone
+LIMIT = 10  # seconds in which all ranks are gone; a deadline is 30
 
 
 def ranks_of(trace):
