@@ -54,7 +54,7 @@ def clusters(seeds):
             seeds.add("Query", item["id"], item["function"] + "\n" + json.dumps(item["inputs"]))
     chat = re.search(r"^```yaml\n(.*?)^```", (ROOT / "docs/Workload.md").read_text(), re.M | re.S)
     seeds.add("Workload", "chat", chat.group(1))
-    seeds.add("Layout", "serve", "tp=2,ep=8,dp=8,overlap=1,redundant=8")
+    seeds.add("Layout", "serve", "tp=2,ep=8,dp=4,overlap=1,vocab=8,redundant=8")
     seeds.add(
         "Layout",
         "pools",

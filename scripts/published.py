@@ -27,7 +27,7 @@ CODE = [
     ("measuredSlots = 8, meanRows = 1024, inOrder = 491.65, placed = 53.98;", "lib/Planner/Cluster/LargestLoad.cpp",
      "491.65 and 53.98 rows, of 1,024 in the mean", "deviation of the rows of a rank with 8 slots of experts, in the "
      "order of the checkpoint and placed by load", "TensorRT-LLM, technical blog 4"),
-    ("constexpr double copies = 4;", "lib/Planner/Cluster/ServeStep.cpp", "4",
+    ("constexpr double copies = 4;", "lib/Planner/Cluster/ServeLinks.cpp", "4",
      "reads and writes of memory of a row for each tier that it crosses", "DeepEP README: RDMA and NVLink buffers"),
     ("dispatchBytes = fp8 ? 1 + 4.0 / 128 : activationBytes;", "lib/Planner/Cluster/DeviceRates.cpp",
      "1 + 4 / 128 B", "a value that is dispatched in FP8, one f32 scale for 128", "DeepSeek-V3 report, section 3.3.2"),

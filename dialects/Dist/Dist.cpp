@@ -164,6 +164,76 @@ LogicalResult ScatterSlicesOp::verify() {
   return success();
 }
 
+/// Rows of which each rank knows how many it has.
+static LogicalResult checkOwnRows(Operation *op, StringRef what, Value rows) {
+  using k2c::nn::RowKind;
+  const k2c::nn::RowsAttr space = k2c::nn::rowsOf(rows.getType());
+  if (space && llvm::is_contained({RowKind::Token, RowKind::Entering, RowKind::Output}, space.getKind()))
+    return success();
+  return op->emitOpError("[C1] expects ") << what << " of rows of a step, got " << space;
+}
+
+/// Counts of one exchange have the same members.
+static LogicalResult checkMembers(Operation *op, Value counts, Value others) {
+  if (counts.getType() == others.getType())
+    return success();
+  return op->emitOpError("[C2] expects counts of the same members, got ")
+         << counts.getType() << " and " << others.getType();
+}
+
+/// [C1], [C2] of share_plan.
+LogicalResult SharePlanOp::verify() {
+  return failure(failed(checkOwnRows(*this, "an input", getInput())) ||
+                 failed(checkMembers(*this, getSent(), getReturned())));
+}
+
+/// All members read the same rows of the input.
+CountBounds SharePlanOp::getCountBounds(Value counts, k2c::nn::LimitsAttr limits) {
+  const int64_t rows = k2c::nn::boundRows(k2c::nn::rowsOf(getInput().getType()), limits);
+  return {rows, counts == getSent() ? rows : rows * getSent().getType().getMembers()};
+}
+
+/// [C1], [C2] of close_gaps.
+LogicalResult CloseGapsOp::verify() {
+  using k2c::nn::RowKind;
+  if (failed(k2c::nn::checkRows(*this, "C1", "the input", getInput().getType(), RowKind::Message)))
+    return failure();
+  const int64_t site = k2c::nn::rowsOf(getInput().getType()).getSite();
+  if (k2c::nn::RowsAttr rows = k2c::nn::rowsOf(getResult().getType());
+      rows.getKind() != RowKind::Recv || rows.getSite() != site)
+    return emitOpError("[C1] expects rows that arrived at site ") << site << ", got " << rows;
+  if (failed(k2c::nn::checkElement(*this, "C2", "the result", getResult().getType(),
+                                   getInput().getType().getElementType())))
+    return failure();
+  return k2c::nn::checkShape(*this, "C2", "result columns", k2c::nn::columnsOf(getResult().getType()),
+                             k2c::nn::columnsOf(getInput().getType()));
+}
+
+/// [C1], [C2] of share_return.
+LogicalResult ShareReturnOp::verify() {
+  if (failed(k2c::nn::checkRows(*this, "C1", "the input", getInput().getType(), k2c::nn::RowKind::Recv)))
+    return failure();
+  return checkMembers(*this, getCame(), getBack());
+}
+
+/// All rows that arrived may be of one member.
+CountBounds ShareReturnOp::getCountBounds(Value, k2c::nn::LimitsAttr limits) {
+  const int64_t rows = k2c::nn::boundRows(k2c::nn::rowsOf(getInput().getType()), limits);
+  return {rows, rows};
+}
+
+/// [C1], [C2] of join_columns.
+LogicalResult JoinColumnsOp::verify() {
+  if (failed(k2c::nn::checkRows(*this, "C1", "the input", getInput().getType(), k2c::nn::RowKind::Subtree)) ||
+      failed(checkOwnRows(*this, "the result", getResult())) ||
+      failed(k2c::nn::checkElement(*this, "C2", "the result", getResult().getType(),
+                                   getInput().getType().getElementType())) ||
+      failed(k2c::nn::checkRank(*this, "C2", "the input", getInput().getType(), 2)))
+    return failure();
+  return k2c::nn::checkShape(*this, "C2", "result columns", k2c::nn::columnsOf(getResult().getType()),
+                             {k2c::nn::widthOf(getInput().getType()) * getReturned().getType().getMembers()});
+}
+
 /// [C1], [C2] of receive.
 LogicalResult ReceiveOp::verify() {
   using k2c::nn::RowKind, k2c::nn::checkRows, k2c::nn::columnsOf;

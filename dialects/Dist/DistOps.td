@@ -87,6 +87,85 @@ def Dist_ScatterSlicesOp : Op<DistDialect, "scatter_slices", [Nn_PlacedOp, OpAsm
   }];
 }
 
+/// Rows that each rank of a group needs of what all have parts of: they are shared with all, and what each makes of
+/// them comes back (see Rationale.md).
+class Dist_ShareOp<string mnemonic, list<Trait> traits = []> : TokenOp<DistDialect, mnemonic, [], [Pure] # traits> {
+  let changesRows = 1;
+}
+
+def Dist_SharePlanOp : Dist_ShareOp<"share_plan", [DeclareOpInterfaceMethods<Dist_CountsOp>]> {
+  let summary = "Count the rows that go to all members, and what comes back";
+  let description = [{
+    All rows of the input go to each member, this rank among them; as many come back from each, one member behind the
+    other.
+
+    ```mlir
+    %sent, %returned = dist.share_plan %x : tensor<?x64xf32, #output> -> !counts, !counts
+    ```
+    [C1] rows are those of a step: `token`, `entering` or `output` ones. [C2] both counts have the same members.
+  }];
+  let names = ["sent", "returned"];
+  let arguments = (ins Nn_Rows:$input);
+  let results = (outs Dist_Counts:$sent, Dist_Counts:$returned);
+  let assemblyFormat = [{
+    $input attr-dict `:` type($input) `->` qualified(type($sent)) `,` qualified(type($returned))
+  }];
+}
+
+def Dist_CloseGapsOp : Dist_ShareOp<"close_gaps"> {
+  let summary = "The rows that arrived, without gaps";
+  let description = [{
+    Rows by (member, order), without the gaps between what members sent.
+
+    ```mlir
+    %all = dist.close_gaps %in, %came : tensor<?x64xf32, #message>, !counts -> tensor<?x64xf32, #recv>
+    ```
+    [C1] the input has `message` rows, the result `recv` rows of their site. [C2] columns and element type are kept.
+  }];
+  let names = ["all"];
+  let arguments = (ins Nn_Rows:$input, Dist_Counts:$came);
+  let results = (outs Nn_Rows:$result);
+  let assemblyFormat = [{
+    $input `,` $came attr-dict `:` type($input) `,` qualified(type($came)) `->` type($result)
+  }];
+}
+
+def Dist_ShareReturnOp : Dist_ShareOp<"share_return", [DeclareOpInterfaceMethods<Dist_CountsOp>]> {
+  let summary = "Count the rows that go back to whom they came from";
+  let description = [{
+    Of rows without gaps, those that each member has sent.
+
+    ```mlir
+    %back = dist.share_return %all, %came : tensor<?x64xf32, #recv>, !counts -> !counts
+    ```
+    [C1] rows are `recv` ones. [C2] both counts have the same members.
+  }];
+  let names = ["back"];
+  let arguments = (ins Nn_Rows:$input, Dist_Counts:$came);
+  let results = (outs Dist_Counts:$back);
+  let assemblyFormat = [{
+    $input `,` $came attr-dict `:` type($input) `,` qualified(type($came)) `->` qualified(type($back))
+  }];
+}
+
+def Dist_JoinColumnsOp : Dist_ShareOp<"join_columns"> {
+  let summary = "Put the columns of all members beside each other";
+  let description = [{
+    What came back for a row, from each member in their order.
+
+    ```mlir
+    %joined = dist.join_columns %parts, %returned : tensor<?x32xf32, #back>, !counts -> tensor<?x64xf32, #output>
+    ```
+    [C1] the input has `subtree` rows, the result those of a step. [C2] a row of the result is one of each member.
+  }];
+  let names = ["joined"];
+  let arguments = (ins Nn_Rows:$input, Dist_Counts:$returned);
+  let results = (outs Nn_Rows:$result);
+  let assemblyFormat = [{
+    $input `,` $returned attr-dict `:` type($input) `,` qualified(type($returned)) `->` type($result)
+  }];
+}
+
 def Dist_ReceiveOp : Op<DistDialect, "receive", [Nn_SharedPlaceOp, OpAsmOpInterface]> {
   let summary = "Take rows from the stage before";
   let description = [{

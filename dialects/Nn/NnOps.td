@@ -38,6 +38,43 @@ def Nn_EmbedOp : Nn_Op<"embed", ["weight"], [Pure]> {
   }];
 }
 
+def Nn_TokenIdsOp : Nn_Op<"token_ids", [], [Pure]> {
+  let summary = "The token ids of a step as rows";
+  let description = [{
+    Where a row names the last sample of its sequence, that is its id.
+
+    ```mlir
+    %ids = nn.token_ids %b : tensor<?x1xi32, #nn.rows<token>>
+    ```
+    [C1] the result has `token` rows, or `entering` ones. [C2] a row is one i32.
+  }];
+  let names = ["ids"];
+  let arguments = (ins Nn_Batch:$batch);
+  let results = (outs Nn_Rows:$result);
+  let assemblyFormat = "$batch attr-dict `:` type($result)";
+}
+
+def Nn_LookupOp : Nn_Op<"lookup", ["weight"], [Pure]> {
+  let summary = "Look up the embedding of each id";
+  let description = [{
+    As embed, of ids that are rows.
+
+    ```mlir
+    %looked_up = nn.lookup %ids, @embed : tensor<?x1xi32, #nn.rows<token>> -> !x
+    ```
+    [C2] the table is [vocabulary, width] and width is the result's. [C3] a row of ids is one i32.
+  }];
+  let names = ["x"];
+  let role = "embedding";
+  let arguments = (ins Nn_Rows:$ids, OptionalAttr<FlatSymbolRefAttr>:$weight,
+                       Optional<Nn_WeightOperand>:$weight_operand);
+  let results = (outs Nn_Rows:$result);
+  let assemblyFormat = [{
+    $ids `,` custom<WeightRef>($weight, $weight_operand, type($weight_operand)) attr-dict
+    `:` type($ids) `->` type($result)
+  }];
+}
+
 def Nn_RmsNormOp : Nn_Op<"rms_norm", ["weight"], [Pure, AllTypesMatch<["input", "result"]>]> {
   let summary = "Root-mean-square normalisation of the last dimension";
   let description = [{

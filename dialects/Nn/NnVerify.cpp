@@ -26,6 +26,31 @@ LogicalResult EmbedOp::verifyWeightTypes(ArrayRef<RankedTensorType> types) {
   return checkEqual(*this, "C2", "table width", widthOf(types[0]), "result width", widthOf(getResult().getType()));
 }
 
+/// [`id`] a row is one i32.
+static LogicalResult checkIds(Operation *op, StringRef id, Value ids) {
+  if (failed(checkElement(op, id, "an id", ids.getType(), IntegerType::get(op->getContext(), 32))))
+    return failure();
+  return checkShape(op, id, "a row of ids", columnsOf(ids.getType()), 1);
+}
+
+/// [C1], [C2] of token_ids.
+LogicalResult TokenIdsOp::verify() {
+  Type type = getResult().getType();
+  if (rowsOf(type).getKind() != RowKind::Entering && failed(checkRows(*this, "C1", "the result", type, RowKind::Token)))
+    return failure();
+  return checkIds(*this, "C2", getResult());
+}
+
+/// [C3] of lookup.
+LogicalResult LookupOp::verify() { return checkIds(*this, "C3", getIds()); }
+
+/// [C2] of lookup.
+LogicalResult LookupOp::verifyWeightTypes(ArrayRef<RankedTensorType> types) {
+  if (failed(checkRank(*this, "C2", "a table", types[0], 2)))
+    return failure();
+  return checkEqual(*this, "C2", "table width", widthOf(types[0]), "result width", widthOf(getResult().getType()));
+}
+
 /// [C3] of rms_norm.
 LogicalResult RmsNormOp::verify() {
   if (getEps().convertToDouble() <= 0)

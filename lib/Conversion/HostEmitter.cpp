@@ -227,8 +227,8 @@ void HostEmitter::emitWeight(rt::WeightOp op) {
     add(values.lookup(op.getOrdinal()), slots.getParts().value_or(1));
   if (slots.getParts()) {
     Value rank = loadPointer(worker, offsetof(k2rt_ir_worker, rank));
-    Value part = LLVM::LoadOp::create(b, loc, i32, at(rank, offsetof(k2rt_ir_rank, part)));
-    add(LLVM::SExtOp::create(b, loc, i64, part), 1);
+    Value place = LLVM::LoadOp::create(b, loc, i32, at(rank, offsetof(k2rt_ir_rank, place)));
+    add(LLVM::URemOp::create(b, loc, LLVM::SExtOp::create(b, loc, i64, place), constant(*slots.getParts())), 1);
   }
   Value table = loadPointer(worker, offsetof(k2rt_ir_worker, weights));
   Value entry = LLVM::GEPOp::create(b, loc, ptr, ptr, table, ValueRange(slot));

@@ -20,8 +20,24 @@ using namespace mlir;
 namespace k2c {
 
 /// Counts of what came are the last result; where the program knows them, an operand.
-void FunctionLowering::lowerCollective(OpBuilder &b, dist::AllToAllOp op) {
+/// Calls a function of its own, which has the only start and wait of a site, whoever calls it; builds in it.
+static OpBuilder inOwnFunction(OpBuilder &b, Location loc, const Twine &name) {
+  auto function = func::FuncOp::create(loc, name.str(), b.getFunctionType({}, {}));
+  function.setPrivate();
+  Operation *caller = b.getInsertionBlock()->getParentOp();
+  while (!isa<func::FuncOp>(caller))
+    caller = caller->getParentOp();
+  OpBuilder(caller).insert(function);
+  OpBuilder body = OpBuilder::atBlockEnd(function.addEntryBlock());
+  body.setInsertionPoint(func::ReturnOp::create(body, loc));
+  func::CallOp::create(b, loc, function);
+  return body;
+}
+
+/// Outside of layers in a function of its own, as a step in halves runs what an entry does twice.
+void FunctionLowering::lowerCollective(OpBuilder &around, dist::AllToAllOp op) {
   Location loc = op.getLoc();
+  OpBuilder b = layer ? around : inOwnFunction(around, loc, "exchange" + Twine(op.getSite()));
   auto site = FlatSymbolRefAttr::get(b.getContext(), siteName(op.getSite()));
   Value source = bufferAddress(b, op.getInput(), 0), to = bufferAddress(b, op.getTo(), 0);
   Value result = bufferAddress(b, op.getResult(), 0);
@@ -42,21 +58,14 @@ void FunctionLowering::lowerSlices(OpBuilder &b, Operation *op) {
   rt::CollectiveWaitOp::create(b, op->getLoc(), site);
 }
 
-/// A function of its own, which has the only start and wait of its site, whoever calls it.
 void FunctionLowering::lowerStage(OpBuilder &b, StringRef name, int64_t number, Value rows) {
   Location loc = rows.getLoc();
-  auto function = func::FuncOp::create(loc, (name + Twine(number)).str(), b.getFunctionType({}, {}));
-  function.setPrivate();
-  OpBuilder module(b.getInsertionBlock()->getParentOp());
-  module.insert(function);
-  OpBuilder body = OpBuilder::atBlockEnd(function.addEntryBlock());
+  OpBuilder body = inOwnFunction(b, loc, name + Twine(number));
   auto site = FlatSymbolRefAttr::get(b.getContext(), siteName(number));
   Value at = rt::ArenaOp::create(body, loc, rt::PtrType::get(b.getContext()), *mem::offsetOf(rows));
   rt::CollectiveStartOp::create(body, loc, site, /*layer=*/Value(), /*source=*/Value(), /*to=*/Value(),
                                 /*result=*/Value(), /*from=*/Value(), at, /*slices=*/ValueRange());
   rt::CollectiveWaitOp::create(body, loc, site);
-  func::ReturnOp::create(body, loc);
-  func::CallOp::create(b, loc, function);
 }
 
 /// Calls the run's functions for all whole turns in a loop, then for what is left of the last one. Layers are called in

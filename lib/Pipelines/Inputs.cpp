@@ -11,6 +11,7 @@
 #include "k2c/Model/Source.h"
 #include "k2c/Planner/ComputeType.h"
 #include "k2c/Planner/Evaluate.h"
+#include "k2c/Planner/TensorParts.h"
 #include "k2c/Transforms/PlanAttr.h"
 #include <algorithm>
 #include <filesystem>
@@ -99,23 +100,45 @@ ComputeChoice computeOf(const CompileOptions &options, const Inputs &inputs) {
   return chooseCompute(inputs.spec, inputs.target.tileTarget().hasAvx512Bf16);
 }
 
-/// Where nobody says the layout, and a rank has no memory for a part of all layers: the fewest stages with which what
-/// is known before the passes fits. One stage where none do, so that the error is of it.
+/// In so many stages: embedding and head whole on each rank, then in parts, where the model takes these.
+std::vector<ParallelLayout> layoutsOfStages(const Inputs &inputs, int64_t stages) {
+  std::vector<ParallelLayout> layouts{compileLayout(inputs.spec, inputs.topology, stages)};
+  ParallelLayout divided = layouts.front();
+  divided.vocab = divided.devicesOfStage();
+  if (divided.vocab > 1 && checkVocabularyParts(inputs.spec, divided.vocab))
+    layouts.push_back(divided);
+  return layouts;
+}
+
+/// Why a program for which nobody says a layout does not have the first one.
+std::string noteOfLayout(const ParallelLayout &layout) {
+  const std::string stages = std::to_string(layout.pp) + " stages", named = "--layout " + compiledText(layout);
+  if (layout.pp == 1)
+    return "a rank has no memory for a whole embedding and head beside its part of all layers: the ranks divide "
+           "both, " +
+           named;
+  return "a rank has no memory for its part of all layers: the program has " + stages +
+         (layout.vocab > 1 ? ", whose ranks divide embedding and head, " : ", ") + named;
+}
+
+/// Where nobody says the layout, and a rank has no memory for a part of all layers, or for embedding and head beside
+/// it: the fewest stages with which what is known before the passes fits, and a vocabulary in parts where it fits in no
+/// other way. One stage where none do, so that the error is of it.
 void chooseStages(const CompileOptions &options, Inputs &inputs) {
   if (!options.layout.empty() || !options.placement.empty() || !inputs.spec.moe)
     return;
   PlanOptions tried = inputs.planOptions;
   tried.mustFit = true;
-  for (std::optional<int64_t> stages = 1; stages; stages = nextStages(inputs.spec, inputs.topology, *stages)) {
-    tried.layout = compileLayout(inputs.spec, inputs.topology, *stages);
-    if (!planHost(inputs.spec, inputs.topology, inputs.limits, tried))
-      continue;
-    if (*stages > 1 && options.note)
-      options.note("a rank has no memory for its part of all layers: the program has " + std::to_string(*stages) +
-                   " stages, --layout " + compiledText(tried.layout));
-    inputs.planOptions.layout = tried.layout;
-    return;
-  }
+  for (std::optional<int64_t> stages = 1; stages; stages = nextStages(inputs.spec, inputs.topology, *stages))
+    for (const ParallelLayout &layout : layoutsOfStages(inputs, *stages)) {
+      tried.layout = layout;
+      if (!planHost(inputs.spec, inputs.topology, inputs.limits, tried))
+        continue;
+      if (options.note && (layout.pp > 1 || layout.vocab > 1))
+        options.note(noteOfLayout(layout));
+      inputs.planOptions.layout = layout;
+      return;
+    }
 }
 
 /// The bound of a program whose layout is known.

@@ -32,6 +32,7 @@ void buildDistributedForm(OpPassManager &pm, const PipelineOptions &) {
   pm.addPass(createShardAttention());
   pm.addPass(createShardExperts());
   pm.addPass(createPartitionStages());
+  pm.addPass(createShardVocabulary());
   pm.addPass(createBoundDispersion());
   // From here on every movement of rows is an op.
 }

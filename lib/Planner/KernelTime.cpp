@@ -138,6 +138,12 @@ public:
   double operator()(const ReduceSubtreesDesc &d) { return byRow("unpermute", d.x.type, RowSpace::Token); }
   double operator()(const MergeSubtreesDesc &d) { return byRow("unpermute", d.x.type, RowSpace::Token); }
   double operator()(const CombineDesc &d) { return byRow("unpermute", d.x.type, RowSpace::Token); }
+  double operator()(const TokenIdsDesc &) { return 0; } // a number a row, or some a member
+  double operator()(const SharePlanDesc &) { return 0; }
+  double operator()(const ShareReturnDesc &) { return 0; }
+  double operator()(const LookupDesc &d) { return byRow("gather", d.y.type, RowSpace::Token); }
+  double operator()(const CloseGapsDesc &d) { return byRow("gather", d.y.type, RowSpace::Token); }
+  double operator()(const JoinColumnsDesc &d) { return byRow("gather", d.y.type, d.y.space); }
 
 private:
   /// One worker counts and sorts.

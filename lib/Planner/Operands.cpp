@@ -64,18 +64,18 @@ static void addLatentExpansion(const WeightFamily &family, const AttentionSizes 
   operands.push_back(operand(family, ".uv", uv, Use::Attention));
 }
 
-/// `headRows`: rows of one head where the frontend cuts the matrix in heads, else 0. `rows` and `columns`: of the
-/// family, how many the rank has.
-static PlannedOperand plainOperand(const WeightFamily &family, int64_t headRows, int64_t expertSlots, int64_t rows,
+/// `unitRows`: rows of one head where the frontend cuts the matrix in heads, those of a rank where they are a part of
+/// the vocabulary, else 0. `rows` and `columns`: of the family, how many the rank has.
+static PlannedOperand plainOperand(const WeightFamily &family, int64_t unitRows, int64_t expertSlots, int64_t rows,
                                    int64_t columns) {
   DType type = packedType(family);
   int64_t layers = family.layerCount(), parts = std::max<int64_t>(1, int64_t(family.alternatives.size()));
   if (family.id == "embed")
-    return operand(family.id, StageEnd::First, RowMajor{type, family.elements()}, Use::Lookup);
+    return operand(family.id, StageEnd::First, RowMajor{type, rows * columns}, Use::Lookup);
   if (family.shape.size() < 2)
     return operand(family, "", RowMajor{type, parts * rows}, Use::Every);
   const int64_t experts = family.experts ? expertSlots : 0, matrices = std::max<int64_t>(1, experts);
-  PanelLayout layout = stored({type, matrices, parts * rows, columns, parts == 2 ? 2 : 1}, family, headRows);
+  PanelLayout layout = stored({type, matrices, parts * rows, columns, parts == 2 ? 2 : 1}, family, unitRows);
   Use use = family.experts ? Use::Chosen : family.id == "head" ? Use::Logits : Use::Every;
   return operand(family, "", layout, use, double(layers * parts * family.elements()), experts);
 }
@@ -87,16 +87,21 @@ std::vector<PlannedOperand> operandsOf(const ModelSpec &spec, int64_t expandedFr
   const MlaSpec *mla = spec.latentAttention();
   const std::map<std::string, int64_t> heads = headsOfWeights(spec);
   auto ranksOf = [&](const WeightFamily &family, MatrixCut dimension) {
+    if (family.id == "embed" || family.id == "head")
+      return (family.id == "head") == (dimension == MatrixCut::Rows) ? rank.vocab : 1;
     const auto cut = cuts.find(family.id);
     return cut != cuts.end() && cut->second == dimension ? rank.tp : 1;
   };
   for (const WeightFamily &family : spec.weights) {
-    auto cut = heads.find(family.id);
+    const int64_t rows = family.shape[0] / ranksOf(family, MatrixCut::Rows);
+    const auto cut = heads.find(family.id);
+    int64_t unit = family.id == "head" && rank.vocab > 1 ? rows : 0;
+    if (cut != heads.end())
+      unit = family.shape[0] / cut->second;
     if (mla && family.id == "kv_b")
       addLatentExpansion(family, attentionSizes(*mla), expandedFrom, rank.tp, operands);
     else
-      operands.push_back(plainOperand(family, cut == heads.end() ? 0 : family.shape[0] / cut->second, rank.expertSlots,
-                                      family.shape[0] / ranksOf(family, MatrixCut::Rows),
+      operands.push_back(plainOperand(family, unit, rank.expertSlots, rows,
                                       family.shape.back() / ranksOf(family, MatrixCut::Columns)));
   }
   if (const WeightFamily *embed = spec.find("embed"); embed && spec.tiedEmbeddings)
@@ -105,7 +110,8 @@ std::vector<PlannedOperand> operandsOf(const ModelSpec &spec, int64_t expandedFr
   for (const auto &[name, rope] : spec.ropes)
     operands.push_back(
         operand(name, StageEnd::All, Table{limits.maxContext * rope.dims * 4, "", nullptr}, Use::Lookup));
-  // A part of the weights for all rows, or all of them for a part of the rows. Choices fall on all ranks alike.
+  // A part of the weights for all rows, or all of them for a part of the rows; of the head a part for the rows of all
+  // groups of a stage. Choices fall on all ranks alike.
   for (PlannedOperand &operand : operands)
     if (operand.use != Use::Chosen)
       operand.multiplyAdds /= double(rank.tp);

@@ -37,7 +37,8 @@ struct PlannedOperand {
 /// What one rank has of a model.
 struct RankParts {
   int64_t expertSlots = 0; ///< for the routed experts of a layer
-  int64_t tp = 1;          ///< ranks that have parts of its weights (TensorParts.h)
+  int64_t tp = 1;          ///< ranks that have parts of its layers' weights (TensorParts.h)
+  int64_t vocab = 1;       ///< ranks that have columns of its embedding and rows of its head
 };
 
 /// The operands of one rank of `spec` when latent attention takes the forms of `expandedFrom` (see MlaForms.h).

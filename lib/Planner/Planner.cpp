@@ -97,6 +97,8 @@ static Remark layoutRemark(const ModelSpec &spec, const Topology &topology, cons
   if (plan.layout.ep > 1)
     text += ", and " + std::to_string(plan.expertSlots) + " slots each for the " + std::to_string(spec.moe->experts) +
             " experts of a layer";
+  if (plan.layout.vocab > 1)
+    text += "; each of " + std::to_string(plan.layout.vocab) + " has a part of embedding and head";
   return {"attach-plan",
           text,
           {{"ranks", double(plan.ranks)},
@@ -169,7 +171,7 @@ Expected<Plan> planHost(const ModelSpec &spec, const Topology &topology, const L
                      cache,
                      plan.expandedFrom,
                      plan.ranks,
-                     {plan.expertSlots, plan.layout.tp},
+                     {plan.expertSlots, plan.layout.tp, plan.layout.vocab},
                      stageBounds(spec, options.layout)};
   if (options.mustFit)
     if (Status status = memory.check(limits); !status)
@@ -179,7 +181,7 @@ Expected<Plan> planHost(const ModelSpec &spec, const Topology &topology, const L
   for (const CachePlane &plane : plan.cache)
     plan.cachePerToken += Bytes(plane.layers * plane.width * byteWidth(plane.type));
   for (const PlannedOperand &operand :
-       operandsOf(spec, plan.expandedFrom, limits, {plan.expertSlots, plan.layout.tp})) {
+       operandsOf(spec, plan.expandedFrom, limits, {plan.expertSlots, plan.layout.tp, plan.layout.vocab})) {
     plan.families.push_back(operand.packed);
     if (operand.use == Use::Chosen && plan.expertSlots > 0)
       plan.expertBytes += Bytes(operand.packed.bytes.value / plan.expertSlots);

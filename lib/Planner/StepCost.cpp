@@ -45,12 +45,12 @@ std::vector<Work> stepWork(const ModelSpec &spec, const Plan &plan, const StepSh
   Work attention{"attention", attentionFlops(spec, plan, shape),
                  Bytes(plan.cachePerToken.value * shape.sequences * (shape.context + shape.tokens))};
   for (const PlannedOperand &operand :
-       operandsOf(spec, plan.expandedFrom, plan.limits, {plan.expertSlots, plan.layout.tp})) {
+       operandsOf(spec, plan.expandedFrom, plan.limits, {plan.expertSlots, plan.layout.tp, plan.layout.vocab})) {
     Bytes bytes = operand.packed.bytes;
     switch (operand.use) {
     case Use::Lookup:
-      if (operand.packed.family == "embed")
-        lookup.bytes += Bytes(int64_t(rows * double(bytes.value) / double(spec.vocab)));
+      if (operand.packed.family == "embed") // a part of the columns for the rows of all who have one
+        lookup.bytes += Bytes(int64_t(rows * double(plan.layout.vocab * bytes.value) / double(spec.vocab)));
       break;
     case Use::Every:
       linears.bytes += bytes;

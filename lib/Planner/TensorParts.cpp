@@ -172,4 +172,18 @@ std::map<std::string, MatrixCut> tensorCuts(const ModelSpec &spec, int64_t tp) {
   return cuts;
 }
 
+Status checkVocabularyParts(const ModelSpec &spec, int64_t ranks) {
+  const std::string is = "is " + std::to_string(ranks) + ", ";
+  if (ranks == 1)
+    return Status::success();
+  if (spec.tiedEmbeddings)
+    return Error{"vocab", is + "and embedding and head are one weight, which has no parts", "leave it out"};
+  for (auto [size, what] :
+       {std::pair{spec.hidden, " columns of the embedding"}, std::pair{spec.vocab, " rows of the head"}})
+    if (ranks < 1 || size % ranks != 0)
+      return Error{"vocab", is + "which does not divide the " + std::to_string(size) + what,
+                   "choose a divisor of " + std::to_string(size)};
+  return Status::success();
+}
+
 } // namespace k2c

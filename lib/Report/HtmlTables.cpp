@@ -107,6 +107,7 @@ static void addKeys(Table &table, const ParallelLayout &l, PlanPhase phase, cons
   word("overlap", l.overlap ? "yes" : "no", "transfers beside work");
   if (phase == PlanPhase::Serve) {
     add("replicas", l.replicas, "copies of the whole model");
+    add("vocab", l.vocab, "ranks that have parts of embedding and head");
     add("step", l.stepTokens, "most new tokens of a data-parallel rank in a step");
     add("redundant", l.redundantExperts, "expert slots of a layer beyond its experts");
   } else {

@@ -47,6 +47,7 @@ ordered_json layoutOf(const ParallelLayout &l, PlanPhase phase) {
     if (l.role != PoolRole::Both)
       layout["phase"] = nameOf(l.role);
     layout["replicas"] = l.replicas;
+    layout["vocab"] = l.vocab;
     layout["step_tokens"] = l.stepTokens;
     layout["redundant_experts"] = l.redundantExperts;
     if (l.prefill)

@@ -11,6 +11,7 @@
 // the certificate read what stands here.
 //
 //===----------------------------------------------------------------------===//
+#include "dialects/Dist/Dist.h"
 #include "dialects/Rt/Rt.h"
 #include "k2c/Kernels/Describe.h"
 #include "k2c/Kernels/LayoutAttr.h"
@@ -49,15 +50,28 @@ private:
   int64_t next = 0;
 };
 
+/// What rows were before they were shared, where they arrived at a site.
+nn::RowKind sharedAs(nn::RowsAttr rows, ModuleOp module) {
+  nn::RowKind kind = rows.getKind();
+  if (kind == nn::RowKind::Recv)
+    module.walk([&](dist::AllToAllOp site) {
+      if (int64_t(site.getSite()) == rows.getSite())
+        kind = nn::rowsOf(site.getInput().getType()).getKind();
+    });
+  return kind;
+}
+
 /// The stage that has rows for `call`, in a program of stages; null: all have.
 rt::StageEndAttr stageOf(kern::CallOp call) {
-  if (stagesOf(call->getParentOfType<ModuleOp>()).empty())
+  auto module = call->getParentOfType<ModuleOp>();
+  if (stagesOf(module).empty())
     return {};
   for (Type type : call.getResultTypes())
     if (nn::RowsAttr rows = nn::rowsOf(type)) {
-      if (rows.getKind() == nn::RowKind::Entering)
+      const nn::RowKind kind = sharedAs(rows, module);
+      if (kind == nn::RowKind::Entering)
         return rt::StageEndAttr::get(call.getContext(), rt::StageEnd::First);
-      if (rows.getKind() == nn::RowKind::Output)
+      if (kind == nn::RowKind::Output)
         return rt::StageEndAttr::get(call.getContext(), rt::StageEnd::Last);
     }
   return {};

@@ -45,6 +45,7 @@ StageRanks stageRanksOf(ModuleOp module) {
     stage.ranks /= layout->pp * layout->replicas;
     stage.nodes = nodesOfStage(*layout, topology.getNodes());
     stage.ofGroup = layout->tp;
+    stage.ofVocabulary = layout->vocab;
   }
   return stage;
 }

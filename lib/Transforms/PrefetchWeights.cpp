@@ -162,14 +162,14 @@ void Reader::peelLast(scf::ForOp loop) {
 }
 
 /// `value` at `b`, from copies of the ops that make it: addresses, row counts and arithmetic on the layer's index. Null
-/// if it is not known there.
+/// if it is not known there, as rows are not that have still to arrive.
 Value Reader::copy(OpBuilder &b, Value value, IRMapping &mapping) {
   if (mapping.contains(value))
     return mapping.lookupOrNull(value);
   Operation *op = value.getDefiningOp();
   if (!op)
     return value; // of what is around `b`
-  if (op->getNumRegions() > 0 || !isPure(op))
+  if (op->getNumRegions() > 0 || !isPure(op) || isa<rt::ArrivedOp>(op))
     return {};
   for (Value operand : op->getOperands()) {
     Value copied = copy(b, operand, mapping);

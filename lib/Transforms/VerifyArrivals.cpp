@@ -18,7 +18,7 @@ LogicalResult verifyArrivals(Origins &origins, StringRef who) {
     return success();
   };
   auto check = [&](Operation *op, kern::CallOp call) -> LogicalResult {
-    if (!isa<dist::AllToAllOp, dist::GatherSlicesOp, dist::ScatterSlicesOp, moe::UnpackOp>(op))
+    if (!isa<dist::AllToAllOp, dist::GatherSlicesOp, dist::ScatterSlicesOp, moe::UnpackOp, dist::CloseGapsOp>(op))
       return success();
     for (OpResult result : op->getResults())
       if (!read.contains({result, call}))

@@ -23,8 +23,10 @@
 //===----------------------------------------------------------------------===//
 #include "VerifyCollectives.h"
 #include "Origins.h"
+#include "PlannedDivision.h"
 #include "UniformControl.h"
 #include "VerifyArrivals.h"
+#include "VerifyShared.h"
 #include "dialects/Dist/Dist.h"
 #include "dialects/Kern/Kern.h"
 #include "dialects/Moe/Moe.h"
@@ -37,26 +39,6 @@ using namespace mlir;
 namespace k2c {
 
 namespace {
-
-/// What a plan divides, and how.
-struct Division {
-  int64_t experts, slots, held, top; ///< slots: of all ranks; held: of a member
-  dist::Holder member;
-  nn::IndicesAttr among;
-  bool operator==(const Division &other) const {
-    return std::tie(experts, slots, held, top, member, among) ==
-           std::tie(other.experts, other.slots, other.held, other.top, other.member, other.among);
-  }
-};
-
-Division divisionOf(moe::RoutePlanOp plan) {
-  return {static_cast<int64_t>(plan.getCount()),
-          static_cast<int64_t>(plan.getSlots()),
-          static_cast<int64_t>(plan.getHeld()),
-          nn::widthOf(plan.getChosen().getType()),
-          plan.getTo(),
-          plan.getAmong()};
-}
 
 /// What came back at a site: by which plan, of a sum over so many experts in this order.
 struct Returned {
@@ -79,7 +61,7 @@ private:
   template <class Op, class Result>
   FailureOr<Run<Op>> expect(Operation *at, StringRef what, const Made &made, StringRef name, Result (Op::*result)());
   LogicalResult expectSame(Operation *at, StringRef what, const Made &made, const Made &expected);
-  LogicalResult expectSame(Operation *at, const Division &division, const Division &expected);
+  LogicalResult expectSame(Operation *at, const PlannedDivision &division, const PlannedDivision &expected);
   LogicalResult expectCapacity(Operation *at, StringRef what, int64_t capacity, int64_t needed);
   LogicalResult verifySite(dist::AllToAllOp op);
   LogicalResult verifyGroup(dist::AllToAllOp op);
@@ -96,6 +78,7 @@ private:
   template <class Op> LogicalResult verifyOrder(Run<Op> sums, Returned of);
   LogicalResult verifyUnpack(Run<moe::UnpackOp> unpack);
   LogicalResult verifyCombine(Run<moe::CombineOp> combine);
+  FailureOr<Returned> returnedAt(Operation *at, dist::AllToAllOp site);
   InFlightDiagnostic refuse(Operation *at) { return at->emitError() << who << ": "; }
   dist::CountBounds boundsOf(const Made &counts) {
     return counts.value.getDefiningOp<dist::CountsOp>().getCountBounds(counts.value, limits);
@@ -128,16 +111,11 @@ LogicalResult Collectives::expectSame(Operation *at, StringRef what, const Made 
                     << expected.name() << "; derive both from one routing";
 }
 
-LogicalResult Collectives::expectSame(Operation *at, const Division &division, const Division &expected) {
+LogicalResult Collectives::expectSame(Operation *at, const PlannedDivision &division, const PlannedDivision &expected) {
   if (division == expected)
     return success();
-  auto text = [](InFlightDiagnostic &to, const Division &of) -> InFlightDiagnostic & {
-    return to << of.experts << " experts in " << of.slots << " slots, " << of.held << " a "
-              << dist::stringifyHolder(of.member) << ", " << of.top << " a row among " << of.among;
-  };
-  InFlightDiagnostic error = refuse(at);
-  text(text(error << "the sides of the exchange divide ", division) << " and ", expected);
-  return error << "; plan both alike";
+  return refuse(at) << "the sides of the exchange divide " << division.text() << " and " << expected.text()
+                    << "; plan both alike";
 }
 
 LogicalResult Collectives::expectCapacity(Operation *at, StringRef what, int64_t capacity, int64_t needed) {
@@ -164,6 +142,8 @@ LogicalResult Collectives::verifyGroup(dist::AllToAllOp op) {
 LogicalResult Collectives::verifySite(dist::AllToAllOp op) {
   if (failed(verifyGroup(op)))
     return failure();
+  if (sharesRows(op, origins))
+    return failure(failed(verifyShared(op, origins, who)) || failed(verifyCapacities(op)));
   const nn::RowsAttr in = nn::rowsOf(op.getInput().getType()), out = nn::rowsOf(op.getResult().getType());
   if (in.getSite() != op.getSite() || out.getSite() != op.getSite() || in.getKind() != out.getKind())
     return refuse(op) << "site " << op.getSite() << " is given " << in << " and makes " << out
@@ -192,7 +172,7 @@ LogicalResult Collectives::verifyChoices(Run<moe::RoutePlanOp> plan, dist::Axis 
                          << stringifyHolder(plan.op.getTo()) << ", and its rows cross group " << stringifyAxis(axis)
                          << "; ranks of the world are ep, its nodes rail, ranks of a node node";
   const Made chosen = madeBy(plan.op.getChosen(), plan.call), layer = madeBy(plan.op.getLayer(), plan.call);
-  Division own = divisionOf(plan.op), from = own;
+  PlannedDivision own = divisionOf(plan.op), from = own;
   if (isWorld) {
     auto located = expect(place, "choices within the world", chosen, "result", &moe::LocateOp::getResult);
     if (failed(located))
@@ -218,7 +198,7 @@ LogicalResult Collectives::verifyChoices(Run<moe::RoutePlanOp> plan, dist::Axis 
   if (failed(before))
     return failure();
   from = divisionOf(before->op);
-  Division node = own;
+  PlannedDivision node = own;
   node.held = own.held * plan.op.getSent().getType().getMembers(), node.member = Holder::Node;
   return failure(failed(expectSame(place, node, from)) ||
                  failed(expectSame(place, "layers of the plan and of its choices", layer,
@@ -271,12 +251,12 @@ LogicalResult Collectives::verifyReturnPlan(dist::AllToAllOp op, Run<moe::RouteP
                        &moe::UnpackOp::getSlots);
   if (failed(unpack))
     return failure();
-  const Division counted{static_cast<int64_t>(back.op.getCount()),
-                         static_cast<int64_t>(back.op.getSlots()),
-                         static_cast<int64_t>(back.op.getHeld()),
-                         nn::widthOf(back.op.getChosen().getType()),
-                         back.op.getHolder(),
-                         back.op.getAmong()};
+  const PlannedDivision counted{static_cast<int64_t>(back.op.getCount()),
+                                static_cast<int64_t>(back.op.getSlots()),
+                                static_cast<int64_t>(back.op.getHeld()),
+                                nn::widthOf(back.op.getChosen().getType()),
+                                back.op.getHolder(),
+                                back.op.getAmong()};
   return failure(failed(expectSame(op, "counts of rows to return and of rows that were sent",
                                    madeBy(dispatch->op.getTo(), {}), {plan.op.getSent(), plan.call})) ||
                  failed(expectSame(back.place(), "counts and slots of rows to return",
@@ -292,12 +272,12 @@ template <class Op>
 LogicalResult Collectives::verifyLayout(Run<Op> sums, int64_t held, dist::Holder holder, Run<moe::RoutePlanOp> plan,
                                         Run<moe::ReturnPlanOp> back) {
   Operation *place = sums.place();
-  const Division division{static_cast<int64_t>(sums.op.getCount()),
-                          static_cast<int64_t>(sums.op.getSlots()),
-                          held,
-                          nn::widthOf(sums.op.getChosen().getType()),
-                          holder,
-                          sums.op.getAmong()};
+  const PlannedDivision division{static_cast<int64_t>(sums.op.getCount()),
+                                 static_cast<int64_t>(sums.op.getSlots()),
+                                 held,
+                                 nn::widthOf(sums.op.getChosen().getType()),
+                                 holder,
+                                 sums.op.getAmong()};
   return failure(failed(expectSame(place, "places of the sums and of their counts",
                                    madeBy(sums.op.getSums(), sums.call), {back.op.getSums(), back.call})) ||
                  failed(expectSame(place, "choices of the sums and of their counts",
@@ -328,7 +308,10 @@ LogicalResult Collectives::verifyMerged(Run<moe::MergeSubtreesOp> sums, Run<moe:
       expect(place, "sums to merge", madeBy(sums.op.getInput(), sums.call), "result", &dist::AllToAllOp::getResult);
   if (failed(site))
     return failure();
-  Returned of = returns.at(site->op); // sums of subtrees travel at no other, and come back before
+  FailureOr<Returned> found = returnedAt(place, site->op);
+  if (failed(found))
+    return failure();
+  Returned of = *found;
   return failure(
       failed(verifyOrder(sums, of)) ||
       failed(expectSame(place, "routes of what came back and of its counts", madeBy(sums.op.getRoutes(), sums.call),
@@ -336,6 +319,14 @@ LogicalResult Collectives::verifyMerged(Run<moe::MergeSubtreesOp> sums, Run<moe:
       failed(expectSame(place, "choices of what came back and of its counts", madeBy(sums.op.getChosen(), sums.call),
                         madeBy(of.plan.op.getChosen(), of.plan.call))) ||
       failed(verifyLayout(sums, sums.op.getHeld(), dist::Holder::Node, plan, back)));
+}
+
+/// Sums of subtrees come back before they are read.
+FailureOr<Returned> Collectives::returnedAt(Operation *at, dist::AllToAllOp site) {
+  if (auto found = returns.find(site); found != returns.end())
+    return found->second;
+  return refuse(at) << "adds what arrived at site " << site.getSite()
+                    << ", where no sums of experts come back; exchange rows as shard-experts does";
 }
 
 /// A sum of experts has one tree, whoever adds a part of it.
@@ -365,7 +356,10 @@ LogicalResult Collectives::verifyCombine(Run<moe::CombineOp> combine) {
                      &dist::AllToAllOp::getResult);
   if (failed(site))
     return failure();
-  Returned of = returns.at(site->op); // sums of subtrees travel at no other
+  FailureOr<Returned> found = returnedAt(place, site->op);
+  if (failed(found))
+    return failure();
+  Returned of = *found;
   auto located = expect(place, "choices of the plan", madeBy(of.plan.op.getChosen(), of.plan.call), "result",
                         &moe::LocateOp::getResult);
   return failure(
@@ -388,6 +382,10 @@ LogicalResult Collectives::verify() {
       return verifyUnpack({unpack, call});
     if (auto combine = dyn_cast<moe::CombineOp>(op))
       return verifyCombine({combine, call});
+    if (auto gaps = dyn_cast<dist::CloseGapsOp>(op))
+      return verifyGaps({gaps, call}, origins, who);
+    if (auto joined = dyn_cast<dist::JoinColumnsOp>(op))
+      return verifyJoined({joined, call}, origins, who);
     return success();
   };
   return failure(failed(origins.forEach(check)) || failed(verifyArrivals(origins, who)));

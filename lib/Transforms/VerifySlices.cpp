@@ -51,7 +51,7 @@ namespace {
 /// What is done with parts, in the distributed form.
 class Parts {
 public:
-  Parts(ModuleOp module, StringRef who) : module(module), symbols(module), who(who) {}
+  Parts(ModuleOp module, StringRef who) : module(module), symbols(module), who(who), stage(stageRanksOf(module)) {}
 
   LogicalResult verify() {
     WalkResult result = module.walk([&](Operation *op) -> WalkResult {
@@ -75,11 +75,13 @@ private:
     return family && int64_t(*family.getAlong()) + 1 == family.getTensorType().getRank();
   }
   LogicalResult verifyScatter(dist::ScatterSlicesOp op);
+  LogicalResult verifyRows(Operation *op, nn::WeightsOp family);
   LogicalResult verifyUser(nn::WeightUser user);
 
   ModuleOp module;
   SymbolTable symbols;
   StringRef who;
+  const StageRanks stage;
 };
 
 LogicalResult Parts::verifyScatter(dist::ScatterSlicesOp op) {
@@ -96,13 +98,35 @@ LogicalResult Parts::verifyScatter(dist::ScatterSlicesOp op) {
   return success();
 }
 
+/// A part of heads or of an MLP is for the rows of a group's step, one of embedding or head for what ranks share; those
+/// have the columns of their part.
+LogicalResult Parts::verifyRows(Operation *op, nn::WeightsOp family) {
+  const nn::RowsAttr rows = nn::rowsOf(op->getResult(0).getType());
+  const bool isShared = rows && rows.getKind() == nn::RowKind::Recv && isa<nn::LinearOp, nn::LookupOp>(op);
+  const bool isOfGroup = rows && rows.getKind() == nn::RowKind::Gathered;
+  const int64_t parts = family.getParts().value_or(1), last = family.getTensorType().getRank() - 1;
+  const int64_t columns = isa<nn::LookupOp>(op) ? last : 0;
+  if (isShared ? parts == stage.ofVocabulary && parts > 1 && int64_t(*family.getAlong()) == columns
+               : parts == 1 || (isOfGroup && parts == stage.ofGroup))
+    return success();
+  return refuse(op) << "'" << op->getName() << "' of rows " << rows << " reads @" << family.getSymName()
+                    << ", of which there are " << parts << " parts; with tp=" << stage.ofGroup
+                    << " these are for rows that are gathered, with vocab=" << stage.ofVocabulary
+                    << " for rows that are shared, which need the part of their columns";
+}
+
 LogicalResult Parts::verifyUser(nn::WeightUser user) {
   Operation *op = user.getOperation();
   for (const nn::WeightRef &ref : user.getWeightRefs())
     if (nn::WeightsOp family = dividedOf(ref);
-        family && !isa<nn::LinearOp, mla::AbsorbQueryOp, mla::ExpandOutputOp, mla::AttentionExpandedOp>(op))
+        family &&
+        !isa<nn::LinearOp, nn::LookupOp, mla::AbsorbQueryOp, mla::ExpandOutputOp, mla::AttentionExpandedOp>(op))
       return refuse(op) << "'" << op->getName() << "' reads a part of @" << family.getSymName()
                         << ", and computes with all of it; parts are of linears and of heads";
+  for (const nn::WeightRef &ref : user.getWeightRefs())
+    if (auto family = ref.family ? symbols.lookup<nn::WeightsOp>(ref.family.getValue()) : nn::WeightsOp();
+        family && failed(verifyRows(op, family)))
+      return failure();
   for (Operation *reader : op->getUsers())
     if (isPartial(op) && !isa<dist::ScatterSlicesOp>(reader))
       return refuse(reader) << "'" << reader->getName()
@@ -139,10 +163,13 @@ LogicalResult verifySlices(ModuleOp module, StringRef who, bool hasKernels) {
   };
   if (failed(origins.forEach(check)))
     return failure();
+  const int64_t ofVocabulary = stageRanksOf(module).ofVocabulary;
   for (auto family : module.getOps<nn::WeightsOp>())
-    if (family.getParts().value_or(ranks) != ranks)
-      return family.emitError() << who << ": @" << family.getSymName() << " has " << *family.getParts()
-                                << " parts, and the plan's layout has tp=" << ranks << "; have one for each rank";
+    if (const int64_t parts = family.getParts().value_or(ranks); parts != ranks && parts != ofVocabulary)
+      return family.emitError() << who << ": @" << family.getSymName() << " has " << parts
+                                << " parts, and the plan's layout has tp=" << ranks
+                                << (ofVocabulary > 1 ? " and vocab=" + std::to_string(ofVocabulary) : "")
+                                << "; have one for each rank";
   return hasKernels ? success() : Parts(module, who).verify();
 }
 

@@ -90,7 +90,7 @@ func.func private @launches(%p: !rt.ptr) {
 
 // CHECK: llvm.func internal @weights.host(%[[W:.*]]: !llvm.ptr, %[[L:.*]]: i64, %{{.*}}: i64) -> i32
 func.func private @weights(%l: index, %g: i64) {
-  // Of two parts a layer, the slot is 3 + 2 * layer + the part of this rank.
+  // Of two parts a layer, the slot is 3 + 2 * layer + the part of this rank, its place modulo two.
   // CHECK: llvm.alloca
   // CHECK: %[[FIRST:.*]] = llvm.mlir.constant(3 : i64)
   // CHECK: %[[PARTS:.*]] = llvm.mlir.constant(2 : i64)
@@ -100,7 +100,9 @@ func.func private @weights(%l: index, %g: i64) {
   // CHECK: %[[RANK:.*]] = llvm.load
   // CHECK: llvm.getelementptr %[[RANK]][20]
   // CHECK: %[[PART:.*]] = llvm.load %{{.*}} : !llvm.ptr -> i32
-  // CHECK: %[[NUMBER:.*]] = llvm.sext %[[PART]] : i32 to i64
+  // CHECK: %[[TWO:.*]] = llvm.mlir.constant(2 : i64)
+  // CHECK: %[[PLACE:.*]] = llvm.sext %[[PART]] : i32 to i64
+  // CHECK: %[[NUMBER:.*]] = llvm.urem %[[PLACE]], %[[TWO]]
   // CHECK: %[[OWN:.*]] = llvm.add %[[SLOT]], %[[NUMBER]]
   // CHECK: llvm.getelementptr %[[W]][24]
   // CHECK: llvm.getelementptr %{{.*}}[%[[OWN]]] : (!llvm.ptr, i64) -> !llvm.ptr, !llvm.ptr
@@ -108,7 +110,8 @@ func.func private @weights(%l: index, %g: i64) {
   // Without layers it is 9 + the part.
   // CHECK: %[[HEAD:.*]] = llvm.mlir.constant(9 : i64)
   // CHECK: llvm.getelementptr %{{.*}}[20]
-  // CHECK: %[[HEADPART:.*]] = llvm.sext
+  // CHECK: %[[HEADPLACE:.*]] = llvm.sext
+  // CHECK: %[[HEADPART:.*]] = llvm.urem %[[HEADPLACE]]
   // CHECK: llvm.add %[[HEAD]], %[[HEADPART]]
   %h = rt.weight @head.panels
   // What all ranks have whole has no part.

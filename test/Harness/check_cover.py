@@ -27,6 +27,7 @@ WAYS = {
                    "llama", "odd_smollm3", "odd_qwen2", "wide-llama", "wide-dsv3", "wide-qwen3moe"),
     "shape": ("2x1", "2x2", "3x3", "4x1", "4x2", "6x3", "6x2", "8x4", "8x2", "9x3"),
     "tp": (1, 2, 4),
+    "vocab": (0, 1),
     "pp": (1, 2, 3),
     "replicas": (1, 2, 3),
     "redundant": ("none", "filled", "copies"),
@@ -47,17 +48,20 @@ def source_of(folder, name):
 
 @functools.cache
 def model(folder, checkpoint):
-    """Layers, routed experts, and whether a cache in bf16 would have odd rows, which no program has."""
+    """Layers, routed experts, whether a cache in bf16 would have odd rows, which no program has, and what ranks divide
+    that have parts of embedding and head: None where these are one weight."""
     with open(os.path.join(source_of(folder, checkpoint), "config.json")) as file:
         config = json.load(file)
     experts = (config.get(key) for key in ("n_routed_experts", "num_experts", "num_local_experts"))
-    return config["num_hidden_layers"], next((one for one in experts if one), 0), config.get("kv_lora_rank", 0) % 2
+    divided = None if config.get("tie_word_embeddings") else (config["vocab_size"], config["hidden_size"])
+    return (config["num_hidden_layers"], next((one for one in experts if one), 0), config.get("kv_lora_rank", 0) % 2,
+            divided)
 
 
 def layout(folder, one):
     """The --layout of a program; None where there is none like that."""
     ranks, nodes = map(int, one["shape"].split("x"))
-    layers, experts, _ = model(folder, one["checkpoint"])
+    layers, experts, _, divided = model(folder, one["checkpoint"])
     parts, group = one["pp"] * one["replicas"], one["tp"]
     if ranks % parts or one["pp"] > layers:
         return None
@@ -66,17 +70,21 @@ def layout(folder, one):
         return None
     if group > 1 and not one["checkpoint"].startswith("wide-"):
         return None  # one leaf, which no ranks divide
+    if one["vocab"] and (each == 1 or not divided or any(size % each for size in divided)):
+        return None
+    vocab = each if one["vocab"] else 1
     if each == 1 and (one["redundant"] != "none" or one["placement"] != "own" or one["overlap"]):
         return None
     if not experts:
         asks = one["redundant"] != "none" or one["placement"] != "own" or (one["overlap"] and group == 1)
-        fits = each == group and not asks
-        return f"tp={group},pp={one['pp']},replicas={one['replicas']},overlap={one['overlap']}" if fits else None
+        if each != group or asks:
+            return None
+        return f"tp={group},pp={one['pp']},replicas={one['replicas']},vocab={vocab},overlap={one['overlap']}"
     redundant = -experts % each if one["redundant"] != "none" else 0
     if one["redundant"] == "copies":
         redundant += each if redundant + each <= (each - 1) * experts else 0
     return (f"tp={group},ep={each},dp={each // group},pp={one['pp']},replicas={one['replicas']},"
-            f"redundant={redundant},overlap={one['overlap']}")
+            f"vocab={vocab},redundant={redundant},overlap={one['overlap']}")
 
 
 def cover(folder, runs, chance, transports):

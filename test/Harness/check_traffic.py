@@ -59,7 +59,10 @@ class Program:
         sites = self.bundle.manifest["collectives"]
         # Of slices of a step, each row goes to or comes from each other rank of its group, within a node.
         self.slices = {site["site"]: site["row_bytes"] for site in sites if site["group"] == "tp"}
-        rows = [site["row_bytes"] for site in sites if site["group"] != "tp"]
+        # Ids of tokens and columns of their embedding, rows of output and logits of them: the last sites.
+        self.shared = [site["row_bytes"] for site in sites[-4:]] if "vocab" in layout else [0] * 4
+        routed = sites[:-4] if "vocab" in layout else sites
+        rows = [site["row_bytes"] for site in routed if site["group"] != "tp"]
         self.message, self.row = max(rows), min(rows)
         self.tiers = [name for name, has in (("node", ranks > nodes), ("network", nodes > 1)) if has]
 
@@ -83,6 +86,12 @@ class Program:
         of_slices = [self.slices[site["site"]] for site in counters["sites"] if site["site"] in self.slices]
         sent = counters["tokens"] * (self.group - 1)
         counted[0] = [counted[0][0] + sent * sum(of_slices), counted[0][1] + sent * len(of_slices)]
+        # They go to and come back from each other rank of the stage.
+        for rows, there, back in ((counters["tokens"], *self.shared[:2]),
+                                  (sum(routed.get("outputs", {}).values()), *self.shared[2:])):
+            for tier, others in enumerate((self.ranks_of_node - 1, self.of_stage - self.ranks_of_node)):
+                sent = rows * others * (there > 0)
+                counted[tier] = [counted[tier][0] + sent * (there + back), counted[tier][1] + 2 * sent]
         here = dict(zip(("node", "network"), counted))
         expect("tiers", sorted(counters["tiers"]), sorted(self.tiers))
         for name in self.tiers:

@@ -11,5 +11,5 @@ module attributes {dist.plan = #dist.plan<layout = "ep=1", expanded_from = -1>} 
 
 // -----
 
-// expected-error @below {{shard-experts: --layout: 'experts' is not a key of a serving layout; use tp, ep, etp, pp, dp, cp, replicas, redundant, step, overlap, these with prefill. before them, layers or phase}}
+// expected-error @below {{shard-experts: --layout: 'experts' is not a key of a serving layout; use tp, ep, etp, pp, dp, cp, replicas, vocab, redundant, step, overlap, these with prefill. before them, layers or phase}}
 module attributes {dist.plan = #dist.plan<layout = "experts=2", expanded_from = -1>} {}

@@ -88,9 +88,11 @@ static void addMachines(CLI::App &c, CompileOptions &options) {
   c.add_option(
       "--layout", options.layout,
       "how the ranks of a topology divide the work: ep=8,dp=8 on 8 ranks, ep=4,dp=4,pp=2 in two stages of layers, "
-      "tp=2,ep=8,dp=4 in groups of two that divide heads and MLPs, replicas=N copies of the model, with "
+      "tp=2,ep=8,dp=4 in groups of two that divide heads and MLPs, replicas=N copies of the model, "
+      "vocab=N with embedding and head divided among the N ranks of a stage, "
       "redundant=N expert slots beyond the experts, step=N as --step-tokens; search takes the best by the planner's "
-      "prediction (default: ep and dp as many as ranks, in the fewest stages whose memory fits)");
+      "prediction (default: ep and dp as many as ranks, in the fewest stages whose memory fits, with vocab where "
+      "it fits in no other way)");
   c.add_option("--placement", options.placement,
                "file of k2c place: which rank holds which experts, copies included (default: in order, copies in the "
                "redundant slots)");

@@ -253,6 +253,12 @@ std::vector<KernelBody> bodies() {
           ReduceSubtreesDesc{slots(4), rowsOf(4), experts, topK, expertSlots, 4},
           MergeSubtreesDesc{rowsOf(4), rowsOf(4), experts, topK, expertSlots, 4},
           CombineDesc{rowsOf(4), rowsOf(4), experts, topK, 4},
+          TokenIdsDesc{},
+          LookupDesc{8, DType::F32, rowsOf(6)},
+          SharePlanDesc{RowSpace::Token, ranks},
+          CloseGapsDesc{rowsOf(4), ranks},
+          ShareReturnDesc{ranks},
+          JoinColumnsDesc{rowsOf(4), rowsOf(4 * ranks), ranks},
           groupedLinear(),
           boundSelection()};
 }

@@ -103,6 +103,8 @@ inline std::vector<int32_t> World::numbers(const Operand &operand, uint64_t turn
     return permutation(turn);
   if (operand.name == "routes")
     return messageRoutes(turn);
+  if (operand.name == "ids")
+    return routes(turn);
   std::vector<int32_t> list = turn ? std::vector<int32_t>(step.rows() * topK, -1) : routes(0);
   for (int64_t token = 0; operand.name == "sums" && token < step.rows(); ++token) {
     list[2 * token] = int32_t(turn ? step.rows() : token);
@@ -117,6 +119,8 @@ inline void World::addOperand(const Operand &operand, Random &random) {
   int64_t count = rows.space == RowSpace::Output ? int64_t(outputs.size())
                   : rows.space == RowSpace::Slot ? step.rows() * topK
                                                  : step.rows() + 1;
+  if (operand.name == "parts") // rows of each rank
+    count *= ranks;
   bool isPermutation = rows.width > 0 && operand.elements > 0, hasRows = rows.width > 0 && !isPermutation;
   int64_t rowBytes = hasRows ? rows.stride * byteWidth(rows.type) : 0;
   int64_t bytes = operand.role == Role::Plane                                 ? slotRows * rowBytes

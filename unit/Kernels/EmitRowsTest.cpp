@@ -80,6 +80,47 @@ TEST_P(EmitRows, EmbedRefusesAnIdOutsideTheTable) {
   EXPECT_EQ(y[4], untouched);
 }
 
+TEST_P(EmitRows, LookupIsOfIdsThatTokenIdsFinds) {
+  TestStep step(std::vector<Sequence>{{0, 3}, {4, 1}});
+  std::vector<int32_t> ids = {5, 0, 10, -2}, last = {3, 9}, found = {5, 0, 10, 9};
+  step.step.token_ids = ids.data();
+  step.step.last_sample = last.data();
+  expectSameBits({"token_ids", TokenIdsDesc()}, step.step, {filled(DType::I32, 4)},
+                 [&](std::vector<Array> &r) { return std::vector<void *>{&step.step, r[0].data()}; });
+  Array table(DType::BF16, Random().vector(11 * 37));
+  expectSameBits({"lookup", LookupDesc{11, DType::BF16, rowsOf(37)}}, step.step, {filled(DType::F32, 4 * 37)},
+                 [&](std::vector<Array> &r) { return std::vector<void *>{found.data(), table.data(), r[0].data()}; });
+}
+
+TEST_P(EmitRows, RowsAreSharedAndComeBack) {
+  constexpr int64_t members = 3, quota = 4, width = 19;
+  TestStep step(TestStep::plain(3));
+  step.step.output_rows = 2;
+  step.step.entering_rows = 1;
+  std::vector<int64_t> came = {2, 0, 3, 0, quota, 2 * quota}, returned = {2, 2, 2, 0, 2, 4};
+  for (RowSpace space : {RowSpace::Token, RowSpace::Output, RowSpace::Entering})
+    expectSameBits({"share_plan", SharePlanDesc{space, members}}, step.step,
+                   {filled(DType::I64, 2 * members), filled(DType::I64, 2 * members)},
+                   [&](std::vector<Array> &r) { return std::vector<void *>{r[0].data(), r[1].data()}; });
+  expectSameBits({"share_return", ShareReturnDesc{members}}, step.step, {filled(DType::I64, 2 * members)},
+                 [&](std::vector<Array> &r) { return std::vector<void *>{came.data(), r[0].data()}; });
+  TestStep arrived(TestStep::plain(5));
+  for (DType type : {DType::F32, DType::BF16}) {
+    Array apart(type, Random().vector(members * quota * width)), parts(type, Random().vector(6 * width));
+    expectSameBits({"close_gaps", CloseGapsDesc{rowsOf(width, type), members}}, arrived.step, {filled(type, 5 * width)},
+                   [&](std::vector<Array> &r) { return std::vector<void *>{apart.data(), came.data(), r[0].data()}; });
+    JoinColumnsDesc join{rowsOf(width, type), rowsOf(members * width, type, RowSpace::Output), members};
+    expectSameBits({"join_columns", join}, step.step, {filled(type, 2 * members * width)}, [&](std::vector<Array> &r) {
+      return std::vector<void *>{parts.data(), returned.data(), r[0].data()};
+    });
+  }
+  std::vector<int32_t> ids(members * quota);
+  for (int32_t i = 0; i < members * quota; ++i)
+    ids[size_t(i)] = i - 3; // as f32: NaNs, subnormals
+  expectSameBits({"close_gaps", CloseGapsDesc{rowsOf(1), members}}, arrived.step, {filled(DType::F32, 5)},
+                 [&](std::vector<Array> &r) { return std::vector<void *>{ids.data(), came.data(), r[0].data()}; });
+}
+
 TEST_P(EmitRows, RotaryRotatesPairsOfBothKinds) {
   TestStep step(std::vector<Sequence>{{3, 2}, {0, 1}});
   Random random;

@@ -42,6 +42,35 @@ TEST(Embed, RefusesIdsOutsideTheVocabulary) {
   EXPECT_EQ(status.error().text(), "kernel: token row 0 names sequence row 1 of 1");
 }
 
+TEST(TokenIds, AreThoseThatEmbedLooksUp) {
+  TestStep step({Sequence{0, 1}, Sequence{0, 2}});
+  std::vector<int32_t> ids{4, -2, 0}, last{-1, 3}, y(3, -1);
+  step.step.token_ids = ids.data();
+  step.step.last_sample = last.data();
+  ASSERT_TRUE(evaluateWith(TokenIdsDesc(), step.step, {&step.step, y.data()}));
+  EXPECT_EQ(y, (std::vector<int32_t>{4, 3, 0}));
+  ids[0] = -3;
+  Status status = evaluateWith(TokenIdsDesc(), step.step, {&step.step, y.data()});
+  ASSERT_FALSE(status);
+  EXPECT_EQ(status.error().text(), "kernel: token row 0 names sequence row 2 of 2");
+}
+
+TEST(Lookup, IsEmbedOfIdsThatAreRows) {
+  LookupDesc d{5, DType::BF16, rowsOf(3)};
+  Array table(DType::BF16, Random(1).vector(15)), y(DType::F32, 6);
+  TestStep step(TestStep::plain(2));
+  std::vector<int32_t> ids{4, 1};
+  ASSERT_TRUE(evaluateWith(d, step.step, {ids.data(), table.data(), y.data()}));
+  for (int64_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(y[i], table[4 * 3 + i]);
+    EXPECT_EQ(y[3 + i], table[3 + i]);
+  }
+  ids[1] = 5;
+  Status status = evaluateWith(d, step.step, {ids.data(), table.data(), y.data()});
+  ASSERT_FALSE(status);
+  EXPECT_EQ(status.error().text(), "kernel: token id 5 in a vocabulary of 5");
+}
+
 TEST(RmsNorm, HasSixtyFourChainsMergedByHalving) {
   constexpr int64_t width = 333;
   RmsNormDesc d{rowsOf(width), rowsOf(width), 1e-6, DType::F32};

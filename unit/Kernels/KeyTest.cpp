@@ -52,6 +52,12 @@ auto members(ReturnPlanDesc &k) { auto &[a, b, c, d] = k; return std::tie(a, b, 
 auto members(ReduceSubtreesDesc &k) { auto &[a, b, c, d, e, f] = k; return std::tie(a, b, c, d, e, f); }
 auto members(MergeSubtreesDesc &k) { auto &[a, b, c, d, e, f] = k; return std::tie(a, b, c, d, e, f); }
 auto members(CombineDesc &k) { auto &[a, b, c, d, e] = k; return std::tie(a, b, c, d, e); }
+auto members(TokenIdsDesc &) { return std::tuple<>(); }
+auto members(LookupDesc &k) { auto &[a, b, c] = k; return std::tie(a, b, c); }
+auto members(SharePlanDesc &k) { auto &[a, b] = k; return std::tie(a, b); }
+auto members(CloseGapsDesc &k) { auto &[a, b] = k; return std::tie(a, b); }
+auto members(ShareReturnDesc &k) { auto &[a] = k; return std::tie(a); }
+auto members(JoinColumnsDesc &k) { auto &[a, b, c] = k; return std::tie(a, b, c); }
 // clang-format on
 
 void change(bool &value) { value = !value; }

@@ -272,6 +272,17 @@ TEST(Verify, MessagesHaveChoices) {
   EXPECT_EQ(failure(UnpackDesc{rowsOf(8), 2, 0}), "k: members is 0, below 1");
 }
 
+TEST(Verify, SharedRowsAreOfMembers) {
+  EXPECT_EQ(failure(SharePlanDesc{RowSpace::Entering, 2}), "");
+  EXPECT_EQ(failure(SharePlanDesc{RowSpace::Token, 0}), "k: members is 0, below 1");
+  EXPECT_EQ(failure(SharePlanDesc{RowSpace::Slot, 2}), "k: slots are not shared");
+  EXPECT_EQ(failure(CloseGapsDesc{rowsOf(8), 0}), "k: members is 0, below 1");
+  EXPECT_EQ(failure(ShareReturnDesc{0}), "k: members is 0, below 1");
+  EXPECT_EQ(failure(JoinColumnsDesc{rowsOf(4), rowsOf(8), 2}), "");
+  EXPECT_EQ(failure(JoinColumnsDesc{rowsOf(4), rowsOf(9), 2}), "k: y width is 9, but members * x width is 8");
+  EXPECT_EQ(failure(LookupDesc{0, DType::F32, rowsOf(8)}), "k: vocab is 0, below 1");
+}
+
 TEST(Verify, PartsOfACombineKeepItsTypeAndTree) {
   MergeSubtreesDesc merge{rowsOf(8), rowsOf(8), 12, 2, 6, 4};
   EXPECT_EQ(failure(merge), "");

@@ -153,10 +153,12 @@ TEST(CompileLayout, StagesHaveTheLayersThatAreNamed) {
 TEST(CompileLayout, LayoutsOfManifestsAreNotTrusted) {
   EXPECT_TRUE(readCompiledLayout("ep=2,dp=2,pp=2,replicas=2,redundant=3,layers=1+2", 8, 3));
   EXPECT_TRUE(readCompiledLayout("dp=1", 1, 3));
+  EXPECT_TRUE(readCompiledLayout("ep=4,dp=4,pp=2,vocab=4", 8, 3));
   for (const char *text :
        {"ep=0,dp=2,pp=2,replicas=2", "ep=2,dp=2,pp=-2,replicas=-2", "ep=2,dp=2,pp=2", "ep=2,dp=4,pp=2", "dp=8,tp=1",
         "ep=2,dp=2,pp=4", "ep=4611686018427387904,dp=4,pp=4", "ep=2,dp=2,pp=2,replicas=2,layers=3",
-        "ep=2,dp=2,pp=2,replicas=2,layers=1+1", "ep=2,dp=2,pp=2,replicas=2,layers=3+0", "ep=8,prefill.ep=8", "x"})
+        "ep=2,dp=2,pp=2,replicas=2,layers=1+1", "ep=2,dp=2,pp=2,replicas=2,layers=3+0", "ep=8,prefill.ep=8", "x",
+        "ep=4,dp=4,pp=2,vocab=8", "ep=4,dp=4,pp=2,vocab=0", "ep=4,dp=4,pp=2,vocab=-1"})
     EXPECT_FALSE(readCompiledLayout(text, 8, 3)) << text;
 }
 
@@ -186,6 +188,53 @@ TEST(CompileLayout, GroupsOfRanksDivideHeads) {
             "them; use tp=2,ep=8,dp=4");
   EXPECT_EQ(said(modelOf(64), "cpu4x2", "ep=8,tp=2"),
             "--layout: tp 2: 'q_norm' normalises all heads of a row together; use ep=8,dp=8");
+}
+
+TEST(CompileLayout, RanksOfAStageDivideTheVocabulary) {
+  const ModelSpec kimi = published("kimi-k2"), llama = published("llama-3.3-70b");
+  EXPECT_EQ(said(kimi, "cpu4x2", "ep=8,vocab=8"), "ep=8,dp=8,vocab=8");
+  EXPECT_EQ(said(kimi, "cpu4x2", "ep=8,vocab=1"), "ep=8,dp=8") << "whole on each";
+  EXPECT_EQ(said(kimi, "cpu4x2", "ep=8,tp=2,vocab=8"), "tp=2,ep=8,dp=4,vocab=8");
+  EXPECT_EQ(said(kimi, "cpu4x2", "ep=4,pp=2,vocab=4"), "ep=4,pp=2,dp=4,vocab=4");
+  EXPECT_EQ(said(llama, "cpu4x2", "tp=2,pp=4,vocab=2"), "tp=2,pp=4,vocab=2");
+  EXPECT_EQ(said(kimi, "cpu4x2", "ep=8,vocab=4"),
+            "--layout: vocab is 4, topology 'cpu4x2' has 8 ranks, and embedding and head are whole on each or divided "
+            "among all of them; use ep=8,dp=8,vocab=8");
+  EXPECT_EQ(said(kimi, "cpu4x2", "ep=2,dp=2,pp=2,replicas=2,vocab=4"),
+            "--layout: vocab is 4, topology 'cpu4x2' has 2 ranks a stage of each replica, and embedding and head are "
+            "whole on each or divided among all of them; use ep=2,pp=2,dp=2,replicas=2,vocab=2");
+  EXPECT_EQ(said(kimi, "cpu4x2", "ep=8,vocab=0"),
+            "--layout: vocab is 0, topology 'cpu4x2' has 8 ranks, and embedding and head are whole on each or divided "
+            "among all of them; use ep=8,dp=8");
+  EXPECT_EQ(said(llama, "cpu4x2", "pp=8,vocab=8"),
+            "--layout: vocab is 8, topology 'cpu4x2' has 1 rank a stage, and embedding and head are whole on each or "
+            "divided among all of them; use pp=8");
+}
+
+TEST(CompileLayout, VocabulariesWithoutPartsAreRefused) {
+  ModelSpec spec = modelOf(64);
+  spec.vocab = 32003;
+  EXPECT_EQ(said(spec, "cpu4x2", "ep=8,vocab=8"),
+            "--layout: vocab is 8, which does not divide the 32003 rows of the head; use ep=8,dp=8");
+  spec.tiedEmbeddings = true;
+  EXPECT_EQ(said(spec, "cpu4x2", "ep=8,vocab=8"),
+            "--layout: vocab is 8, and embedding and head are one weight, which has no parts; use ep=8,dp=8");
+}
+
+TEST(CompileLayout, ADividedVocabularyStaysDividedWhereItIsLegal) {
+  EXPECT_TRUE(has(said(published("kimi-k2"), "cpu4x2", "ep=4,dp=2,tp=2,vocab=8"), "; use tp=2,ep=8,dp=4,vocab=8"));
+  EXPECT_TRUE(
+      has(said(modelOf(13), "cpu4x2", "ep=4,pp=2,layers=4x4,vocab=4"), "; use ep=4,pp=2,dp=4,vocab=4,redundant=3"));
+  ModelSpec spec = modelOf(64);
+  spec.tiedEmbeddings = true;
+  EXPECT_TRUE(has(said(spec, "cpu4x2", "ep=8,cp=2,vocab=8"), "; use ep=8,dp=8"));
+}
+
+TEST(CompileLayout, AVocabularyOfAllRanksIsThatOfAReplicasStage) {
+  const ModelSpec kimi = published("kimi-k2"), llama = published("llama-3.3-70b");
+  EXPECT_EQ(said(kimi, "cpu4x2", "ep=4,dp=8,vocab=8"), "ep=4,dp=4,replicas=2,vocab=4");
+  EXPECT_EQ(said(kimi, "cpu4x2", "ep=4,dp=8,vocab=4"), "ep=4,dp=4,replicas=2,vocab=4");
+  EXPECT_EQ(said(llama, "cpu4x2", "tp=2,dp=4,vocab=8"), "tp=2,replicas=4,vocab=2");
 }
 
 TEST(CompileLayout, FewestStagesComeFirst) {

@@ -28,6 +28,22 @@ TEST(EvaluateRefusesTest, LayoutsThatDoNotDivideAreRefusedWithBothNumbers) {
   EXPECT_TRUE(has(train.refusal("dp=32,microbatch=3"), "does not divide into dp 32 x microbatch 3"));
 }
 
+TEST(EvaluateRefusesTest, RanksOfAStageDivideAVocabulary) {
+  Question q("kimi-k2", "256-h800");
+  EXPECT_EQ(q.refusal("ep=64,vocab=8"), "vocab: is 8, and embedding and head are divided among all ranks of a stage, "
+                                        "tp x cp x dp = 64; use vocab=64, or leave it out");
+  EXPECT_EQ(q.refusal("ep=64,vocab=0"), "vocab: is 0, must be 1 to 1048576");
+  EXPECT_EQ(q.refusal("ep=64,vocab=64"), "accepted");
+  EXPECT_EQ(q.plan("ep=64,dp=128,vocab=128").layout.vocab, 64) << "of each of two replicas";
+  EXPECT_EQ(
+      q.refusal("ep=64,prefill.ep=64,prefill.vocab=2"),
+      "prefill.vocab: is 2, and embedding and head are divided among all ranks of a stage, tp x cp x dp = 64; use "
+      "vocab=64, or leave it out");
+  Question encoder("switch-c-2048", "2048-h800");
+  EXPECT_EQ(encoder.refusal("ep=32,dp=32,vocab=32"),
+            "vocab: tables of encoder-decoder models are not divided; leave it out");
+}
+
 TEST(EvaluateRefusesTest, WidthsThatDoNotDivideAreRefusedWithBothNumbers) {
   auto refusal = [](const char *model, const char *layout, void (*change)(ModelSpec &)) {
     Question q(model, "4x8-h100");
@@ -57,6 +73,8 @@ TEST(EvaluateRefusesTest, LayoutsOfTheOtherPhaseAreRefused) {
   };
   Question train("kimi-k2", "256-h800", PlanPhase::Train), serve("kimi-k2", "256-h800");
   const ParallelLayout trained = layout("ep=32,dp=128", PlanPhase::Train), served = layout("ep=32,dp=32");
+  EXPECT_EQ(refusal(train, trained, [](ParallelLayout &l) { l.vocab = 128; }),
+            "vocab: embedding and head are divided by tp in training; leave it out");
   EXPECT_EQ(refusal(train, trained, [](ParallelLayout &l) { l.redundantExperts = 32; }),
             "redundant: experts have no replicas in training; leave it out");
   EXPECT_EQ(refusal(train, trained, [](ParallelLayout &l) { l.replicas = 2; }),

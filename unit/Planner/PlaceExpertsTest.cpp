@@ -1,8 +1,10 @@
 //===- PlaceExpertsTest.cpp - Traffic of routes, and placements for them ------===//
 #include "k2c/Planner/PlaceExperts.h"
-#include <gtest/gtest.h>
+#include "TestModels.h"
+#include "k2c/Planner/CompileLayout.h"
 
 using namespace k2c;
+using namespace k2c::test;
 
 namespace {
 
@@ -72,6 +74,41 @@ TEST(RouteTraffic, OfAPhaseIsOfItsTokens) {
   EXPECT_EQ(messages(RoutedPhase::Decode, 0), 0);
   EXPECT_EQ(messages(RoutedPhase::Both, 0), 10);
   EXPECT_EQ(messages(RoutedPhase::Both, 1), 0);
+}
+
+TEST(RouteTraffic, OutputRowsAreOfAPhase) {
+  ExpertDivision by = division(8, 4, 2);
+  by.ofToken = {{{1, 10}, {2, 30}}};
+  by.ofOutput = {{{2, 100}, {4, 300}}};
+  RouteStatistics statistics = tokens(by, {{0, {0, 1}, 5}}, {{0, {0, 1}, 2}});
+  statistics.prefillOutputs = 3;
+  statistics.decodeOutputs = 20;
+  const auto sent = [&](RoutedPhase phase) { return countTraffic(statistics, before(by), by, phase)->tiers; };
+  EXPECT_EQ(sent(RoutedPhase::Prefill)[0].messages.value(), 5 * 1 + 3 * 2) << "experts of rank 0 send nothing";
+  EXPECT_EQ(sent(RoutedPhase::Prefill)[0].payloadBytes.value(), 5 * 10 + 3 * 100);
+  EXPECT_EQ(sent(RoutedPhase::Decode)[1].messages.value(), 2 * 2 + 20 * 4);
+  EXPECT_EQ(sent(RoutedPhase::Decode)[1].payloadBytes.value(), 2 * 30 + 20 * 300);
+  EXPECT_EQ(sent(RoutedPhase::Both)[1].payloadBytes.value(), 7 * 30 + 23 * 300);
+}
+
+TEST(RouteTraffic, RanksOfAStageExchangeForTheirVocabulary) {
+  const ModelSpec kimi = published("kimi-k2");
+  const auto divided = [&](const char *layout, DType compute) {
+    const Topology topology = *loadTopology("cpu4x2");
+    return expertDivision(kimi, topology, *parseCompileLayout(layout, kimi, topology), compute);
+  };
+  const ExpertDivision all = divided("ep=8,vocab=8", DType::BF16);
+  EXPECT_EQ(all.ofToken[0].rows, 2) << "its id to the other rank of the node, and columns back";
+  EXPECT_EQ(all.ofToken[0].bytes, 4 + 7168 / 8 * 2);
+  EXPECT_EQ(all.ofToken[1].rows, 6 * 2);
+  EXPECT_EQ(all.ofToken[1].bytes, 6 * (4 + 7168 / 8 * 2));
+  EXPECT_EQ(all.ofOutput[0].rows, 2);
+  EXPECT_EQ(all.ofOutput[1].bytes, 6 * (7168 * 2 + 163840 / 8 * 4));
+  EXPECT_EQ(divided("ep=8,vocab=8", DType::F32).ofOutput[0].bytes, 7168 * 4 + 163840 / 8 * 4);
+  EXPECT_EQ(divided("ep=8", DType::BF16).ofOutput[1].rows, 0) << "each rank has all of it";
+  const ExpertDivision staged = divided("ep=2,dp=2,pp=4,vocab=2", DType::BF16);
+  EXPECT_EQ(staged.ofToken[0].bytes, 4 + 7168 / 2 * 2) << "at the first stage alone";
+  EXPECT_EQ(staged.ofToken[1].rows, 0) << "a stage is on one node";
 }
 
 TEST(RouteTraffic, TokensGoToTheNearestCopy) {

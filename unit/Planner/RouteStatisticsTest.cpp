@@ -65,6 +65,22 @@ TEST(RouteStatistics, NumbersHaveRanges) {
   EXPECT_EQ(refusal("{}"), "format: is missing");
 }
 
+TEST(RouteStatistics, OutputRowsAreOfAPhase) {
+  const auto with = [](const std::string &outputs) {
+    return R"({"format":1,"model":"tiny","experts":8,"ranks":2,"outputs":)" + outputs + R"(,"layers":{}})";
+  };
+  Expected<RouteStatistics> read = parseStatistics(with(R"({"prefill":3,"decode":68719476736})"), "s.json");
+  ASSERT_TRUE(read) << read.error().text();
+  EXPECT_EQ(read->prefillOutputs, 3);
+  EXPECT_EQ(read->decodeOutputs, 68719476736);
+  EXPECT_EQ(parseStatistics(withEntry(""), "s.json")->decodeOutputs, 0) << "not stated";
+  EXPECT_EQ(refusal(with(R"({"prefill":-1,"decode":0})")), "outputs.prefill: is -1, must be within 0..68719476736");
+  EXPECT_EQ(refusal(with(R"({"prefill":0,"decode":68719476737})")),
+            "outputs.decode: is 68719476737, must be within 0..68719476736");
+  EXPECT_EQ(refusal(with(R"({"prefill":0})")), "outputs.decode: is missing");
+  EXPECT_EQ(refusal(with("3")), "outputs: is 3, must be an object");
+}
+
 TEST(RouteStatistics, LayersAreNumbers) {
   const auto named = [](const std::string &key) {
     return R"({"format":1,"model":"tiny","experts":8,"ranks":2,"layers":{")" + key +

@@ -64,6 +64,25 @@ TEST(TensorParts, ARankAloneDividesNothing) {
   EXPECT_TRUE(tensorCuts(published("kimi-k2"), 1).empty());
 }
 
+TEST(TensorParts, RanksThatDivideBothHavePartsOfTheVocabulary) {
+  const auto said = [](const ModelSpec &spec, int64_t ranks) {
+    Status parts = checkVocabularyParts(spec, ranks);
+    return parts ? "" : parts.error().text();
+  };
+  EXPECT_EQ(said(published("kimi-k2"), 64), "");
+  EXPECT_EQ(said(tinyLlama(), 4), "") << "64 columns and 100 rows";
+  EXPECT_EQ(said(tinyLlama(), 3),
+            "vocab: is 3, which does not divide the 64 columns of the embedding; choose a divisor of 64");
+  EXPECT_EQ(said(tinyLlama(), 8),
+            "vocab: is 8, which does not divide the 100 rows of the head; choose a divisor of 100");
+  EXPECT_EQ(said(tinyLlama(), 0),
+            "vocab: is 0, which does not divide the 64 columns of the embedding; choose a divisor "
+            "of 64");
+  EXPECT_EQ(said(tinyLlama(/*tied=*/true), 2),
+            "vocab: is 2, and embedding and head are one weight, which has no parts; leave it out");
+  EXPECT_EQ(said(tinyLlama(/*tied=*/true), 1), "") << "each has all of it";
+}
+
 TEST(TensorParts, WhatRanksDoNotDivideIsRefused) {
   const std::string remedy = "; choose a tp that divides it";
   EXPECT_EQ(said(llamaOf(64, 8), FeedForward::Dense, 16), "tp: 16: 'o' has 8 leaves of 8192 columns" + remedy);

@@ -214,6 +214,24 @@ TEST(RankFacts, SlotsOfAnEndAreOfAStage) {
   EXPECT_EQ(opening(pair), "manifest.json: shares[0].parts: is 2, must divide the 3 slots of the run" + again);
 }
 
+TEST(RankFacts, TheVocabularyIsDividedByAllRanksOfAStage) {
+  FakeBundle pair("fake_ranks2");
+  pair.manifest["layout"] = "ep=2,dp=2,vocab=3";
+  pair.write();
+  EXPECT_EQ(opening(pair), "manifest.json: layout: has vocab=3, which must be 1 or the 2 ranks of a stage" + again);
+  pair.manifest["layout"] = "ep=2,dp=2,vocab=2";
+  pair.manifest["shares"] = {{{"slots", 2}, {"parts", 3}}};
+  pair.write();
+  EXPECT_EQ(opening(pair), "manifest.json: shares[0].parts: is 3, must be within 1..2" + again);
+  FakeBundle four("fake_ranks4");
+  four.manifest["layout"] = "tp=2,ep=4,dp=2,vocab=4";
+  four.manifest["model"]["heads"] = 4;
+  four.manifest["shares"] = {{{"slots", 3}, {"parts", 3}}};
+  four.write();
+  EXPECT_EQ(opening(four),
+            "manifest.json: shares[0].parts: is 3, must be 1, the tp=2 or the vocab=4 of the layout" + again);
+}
+
 TEST(RankFacts, HalvesHoldTheLargestStep) {
   const auto halves = [](int64_t rows, int64_t from) {
     return manifestWith("/halves", {{"rows", rows}, {"from", from}});

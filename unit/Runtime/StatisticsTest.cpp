@@ -42,12 +42,14 @@ TEST(ExpertStatistics, CountsSetsByLayerPhaseAndSource) {
   manifest.topK = 2;
   ExpertStatistics statistics(manifest);
   // A prompt of two rows, a generated token, and the last row of a prompt read token by token.
-  int32_t begin[] = {0, 2, 3, 4}, last[] = {-1, 7, -1};
+  int32_t begin[] = {0, 2, 3, 4}, last[] = {-1, 7, -1}, outputs[] = {1, 2};
   k2rt_ir_step step = {};
   step.token_rows = 4;
   step.seq_rows = 3;
   step.seq_begin = begin;
   step.last_sample = last;
+  step.outputs = outputs;
+  step.output_rows = 2;
   const int32_t experts[] = {9, 1, 1, 9, 4, 2, 5, -1, /**/ 0, 1, 2, 3, -1, -1, 1, 0};
   statistics.count({2, 2, 2, 2}, step, experts);
   statistics.count({0, 0, 0, 0}, step, experts);
@@ -58,6 +60,8 @@ TEST(ExpertStatistics, CountsSetsByLayerPhaseAndSource) {
   EXPECT_EQ(statistics.of(1, Phase::prefill),
             (Counts{{{0, {0, 1}}, 2}, {{0, {2, 3}}, 1}, {{2, {0, 1}}, 2}, {{2, {2, 3}}, 1}}));
   EXPECT_EQ(statistics.of(1, Phase::decode), (Counts{{{0, {}}, 1}, {{2, {}}, 1}})) << "a token that was dropped";
+  EXPECT_EQ(statistics.outputsOf(Phase::prefill), 2);
+  EXPECT_EQ(statistics.outputsOf(Phase::decode), 2);
 }
 
 TEST(ExpertStatistics, AFileHasFixedOrderAndAllTokens) {

@@ -97,7 +97,7 @@ TEST(Weights, ARankHasItsPartOfEach) {
     fake.index["slots"][slot]["slot"] = slot;
   }
   RankPart second;
-  second.part = 1;
+  second.place = 1;
   const Expected<Weights> weights =
       Weights::map(fake.folder, "weights/index.json", fake.index.dump(), 5,
                    {{1, {}, SlotStage::all}, {4, {}, SlotStage::all, /*parts=*/2}}, {}, second);

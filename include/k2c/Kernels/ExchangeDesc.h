@@ -1,11 +1,11 @@
-//===- ExchangeDesc.h - Kernels of experts on several ranks -------------------===//
+//===- ExchangeDesc.h - Kernels of what ranks divide --------------------------===//
 //
-// Part of KernelDesc.h. A layer's experts lie in slots: of a rank, of all ranks of a node, of the world. Rows go to
-// members of a group, each a holder of equally many `slots`, and choices are numbered by slots of the holder that plans
-// them; -1 is none. `held` is the experts of its slots, `subtrees` what members have whole of N5's tree, `places` the
-// slots in the world that a rank's tokens may go to (k2rt/placement.h has all three, and messages). Counts are int64
-// [2][members]: rows to or from each member, then the first of them. A kernel over rows that arrived runs in a step of
-// so many token rows.
+// Part of KernelDesc.h: experts on several ranks, then rows that are shared with all members of a group. A layer's
+// experts lie in slots: of a rank, of all ranks of a node, of the world. Rows go to members of a group, each a holder
+// of equally many `slots`, and choices are numbered by slots of the holder that plans them; -1 is none. `held` is the
+// experts of its slots, `subtrees` what members have whole of N5's tree, `places` the slots in the world that a rank's
+// tokens may go to (k2rt/placement.h has all three, and messages). Counts are int64 [2][members]: rows to or from each
+// member, then the first of them. A kernel over rows that arrived runs in a step of so many token rows.
 //
 //===----------------------------------------------------------------------===//
 #ifndef K2C_KERNELS_EXCHANGEDESC_H
@@ -69,6 +69,30 @@ struct MergeSubtreesDesc {
 struct CombineDesc {
   Rows x, y;
   int64_t experts = 0, topK = 0, leaves = 1;
+};
+
+/// Counts rows of `space` that go to all members, and as many that come back from each. -> sent, returned: sent rows
+/// are the same for all, returned ones lie one member behind the other.
+struct SharePlanDesc {
+  RowSpace space = RowSpace::Token;
+  int64_t members = 1;
+};
+
+/// Copies rows that lie apart by member. Arguments: rows, came -> y, by (member, order).
+struct CloseGapsDesc {
+  Rows y;
+  int64_t members = 1;
+};
+
+/// Counts the rows of CloseGapsDesc by the member that they go back to. Arguments: came -> back.
+struct ShareReturnDesc {
+  int64_t members = 1;
+};
+
+/// Puts what came back for a row into one, member by member. Arguments: parts, returned -> y.
+struct JoinColumnsDesc {
+  Rows x, y; ///< y.width = members * x.width
+  int64_t members = 1;
 };
 
 } // namespace k2c

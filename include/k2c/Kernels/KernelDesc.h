@@ -75,6 +75,18 @@ struct EmbedDesc {
   Rows y;
 };
 
+/// The ids that EmbedDesc looks up, as rows. Arguments: step -> ids i32 [rows][1]. A sequence row of no sequence:
+/// status 1.
+struct TokenIdsDesc {};
+
+/// Looks up the row of each id. Arguments: ids i32 [rows][1], table row-major [vocab][width of y] -> y. Out-of-range
+/// id: status 1.
+struct LookupDesc {
+  int64_t vocab = 0;
+  DType table = DType::BF16;
+  Rows y;
+};
+
 /// Divides each head of a row by its root mean square (heads = 1: the whole row). Arguments: x [rows][heads][width],
 /// weight[width] -> y = weight * (x * (1 / sqrt(sum / width + eps))), all in f32, rounded once to y.type. The sum of
 /// squares has 64 interleaved FMA chains (element i in chain i mod 64), merged by halving: chain c += chain c + 32, 16,
@@ -286,7 +298,8 @@ using KernelBody =
     std::variant<EmbedDesc, RmsNormDesc, LinearDesc, HeadLinearDesc, RotaryDesc, AppendDesc, GqaAttentionDesc,
                  AbsorbedAttentionDesc, ExpandedAttentionDesc, RoutingDesc, PermutationDesc, PermuteDesc, UnpermuteDesc,
                  RowwiseDesc, OutputRowsDesc, CaptureDesc, LocateDesc, RoutePlanDesc, PackDesc, UnpackDesc,
-                 ReturnPlanDesc, ReduceSubtreesDesc, MergeSubtreesDesc, CombineDesc>;
+                 ReturnPlanDesc, ReduceSubtreesDesc, MergeSubtreesDesc, CombineDesc, TokenIdsDesc, LookupDesc,
+                 SharePlanDesc, CloseGapsDesc, ShareReturnDesc, JoinColumnsDesc>;
 
 /// A kernel: a readable name (not part of the key) and what it computes.
 struct KernelDesc {

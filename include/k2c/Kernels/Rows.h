@@ -8,8 +8,8 @@
 namespace k2c {
 
 /// The row space of dimension 0; its run-time length: Token = step.token_rows, Output = step.output_rows,
-/// Slot = token_rows * slotsPerToken.
-enum class RowSpace : uint8_t { Token, Output, Slot };
+/// Slot = token_rows * slotsPerToken, Entering = step.entering_rows.
+enum class RowSpace : uint8_t { Token, Output, Slot, Entering };
 
 /// `width` elements a row, `stride` elements from row to row (stride >= width).
 struct Rows {

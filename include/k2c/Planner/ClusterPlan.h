@@ -73,6 +73,7 @@ struct ParallelLayout {
   /// Serving: most new tokens of a data-parallel rank in a step (compile's --step-tokens). 0 in a question: as many as
   /// fit.
   int64_t stepTokens = 0;
+  int64_t vocab = 1;            ///< serving: ranks of a stage that have parts of embedding and head; all, or 1
   int64_t redundantExperts = 0; ///< serving: physical expert slots of a layer beyond its experts
   /// Serving: a pool of devices of its own that computes prompts, while those above generate tokens (paper 004, section
   /// 2.6). Null: the same devices do both, or what `role` says. Has no such pool itself; never changed once it is

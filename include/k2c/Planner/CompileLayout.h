@@ -2,9 +2,9 @@
 //
 // A program of one rank, or of several: replicas of the model, in each of them stages (pp) with a part of the layers,
 // whose ranks have sequences of their own (dp) and a part of the experts (ep). Both are as many as a stage has ranks;
-// or groups of `tp` ranks next to each other have them, each with a part of heads and MLPs (TensorParts.h).
-// What else a plan may divide is planned, and not compiled in this build. The one list, for k2c compile and for the
-// notes of plans (whyNotCompiled).
+// or groups of `tp` ranks next to each other have them, each with a part of heads and MLPs (TensorParts.h). All ranks
+// of a stage may have a part of embedding and head (vocab). What else a plan may divide is planned, and not compiled in
+// this build. The one list, for k2c compile and for the notes of plans (whyNotCompiled).
 //
 //===----------------------------------------------------------------------===//
 #ifndef K2C_PLANNER_COMPILELAYOUT_H
@@ -33,7 +33,7 @@ std::optional<int64_t> nextStages(const ModelSpec &spec, const Topology &topolog
 Expected<ParallelLayout> parseCompileLayout(const std::string &text, const ModelSpec &spec, const Topology &topology);
 
 /// `layout` of `ranks` ranks with data-parallel ranks that share nothing with others, no experts of a model that has
-/// such, as those of other replicas.
+/// such, as those of other replicas. A vocab of all ranks that were one stage becomes that of a replica's stage.
 ParallelLayout withReplicas(ParallelLayout layout, bool hasExperts, int64_t ranks);
 
 /// Whether a program of `ranks` ranks and `layers` layers may have this layout, which anyone may have written: what

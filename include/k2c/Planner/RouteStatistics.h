@@ -1,7 +1,7 @@
 //===- RouteStatistics.h - Which experts tokens chose in a run ----------------===//
 //
 // The file that `run --expert-stats` writes: how many tokens of which rank chose which experts together, by layer and
-// phase. Whoever reads one has it from a user.
+// phase, and how many rows of logits there were. Whoever reads one has it from a user.
 //
 //===----------------------------------------------------------------------===//
 #ifndef K2C_PLANNER_ROUTESTATISTICS_H
@@ -40,6 +40,7 @@ struct RouteStatistics {
   int64_t experts = 0, ranks = 1;
   std::optional<DType> compute;    ///< of the run: type of the rows that ranks exchanged; none: not stated
   std::map<int64_t, Layer> layers; ///< by index in the checkpoint
+  int64_t prefillOutputs = 0, decodeOutputs = 0; ///< output rows of all ranks; 0: none, or not stated
 };
 
 /// Reads the text of `file`: every number has a range, so that sums of them do not overflow.

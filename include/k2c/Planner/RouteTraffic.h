@@ -17,6 +17,11 @@
 
 namespace k2c {
 
+/// Rows that are sent for a row, and the bytes of all of them.
+struct RowsOfRow {
+  int64_t rows = 0, bytes = 0;
+};
+
 /// How a program of several ranks divides a layer's experts, and what it sends for a token.
 struct ExpertDivision {
   PlacedModel model; ///< with its slots; its ranks are those of a stage
@@ -26,8 +31,9 @@ struct ExpertDivision {
   int64_t rowBytes = 0;     ///< of a row that comes back, or goes to the next stage
   /// Of each replica of the model: how often a token goes from stage to stage, within a node and between nodes.
   std::vector<std::array<int64_t, 2>> hops{{}};
-  /// Of a token in all layers, within a node: rows that tensor-parallel ranks gather and scatter, and their bytes.
-  int64_t sliceRows = 0, sliceBytes = 0;
+  /// By tier. Of a token: what tensor-parallel ranks gather and scatter in all layers, and what ranks that divide the
+  /// embedding send for its row. Of an output row: what ranks that divide the head send for its logits.
+  std::array<RowsOfRow, 2> ofToken{}, ofOutput{};
   std::array<std::string, 2> tiers; ///< within a node, between nodes
 
   /// Ranks that carry rows of their own, by which sources are numbered: those of a stage, in all replicas.

@@ -36,6 +36,10 @@ Status checkTensorParts(const ModelSpec &spec, int64_t tp);
 /// The cuts of all layers of a model that `tp` ranks divide.
 std::map<std::string, MatrixCut> tensorCuts(const ModelSpec &spec, int64_t tp);
 
+/// Whether `ranks` ranks can have a part each of embedding, some of its columns, and head, some of its rows. Errors, at
+/// the key vocab: both are one weight, or ranks do not divide hidden size or vocabulary.
+Status checkVocabularyParts(const ModelSpec &spec, int64_t ranks);
+
 } // namespace k2c
 
 #endif // K2C_PLANNER_TENSORPARTS_H

@@ -109,6 +109,19 @@ def ShardAttention : Pass<"shard-attention", "::mlir::ModuleOp"> {
   let dependentDialects = ["::k2c::nn::NnDialect", "::k2c::dist::DistDialect"];
 }
 
+def ShardVocabulary : Pass<"shard-vocabulary", "::mlir::ModuleOp"> {
+  let summary = "Divide embedding and head over the ranks of a stage";
+  let description = [{
+    Where the plan has vocab, each rank of a stage has some columns of the embedding and some logits. Ids and output
+    rows go to all ranks of the stage, and what each makes of them comes back.
+
+    ```mlir
+    %4 = nn.linear %3, @head order tree<1> : !output -> tensor<?x100xf32, #nn.rows<output>>
+    ```
+  }];
+  let dependentDialects = ["::k2c::nn::NnDialect", "::k2c::dist::DistDialect"];
+}
+
 def ShardExperts : Pass<"shard-experts", "::mlir::ModuleOp"> {
   let summary = "Turn moe.experts into a permutation, grouped linears and N5's tree";
   let description = [{

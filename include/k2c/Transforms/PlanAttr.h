@@ -38,6 +38,7 @@ struct StageRanks {
   int64_t nodes = 1; ///< that they are on, equally many on each
   /// Of a tensor-parallel group: they have slices of one step, and parts of weights.
   int64_t ofGroup = 1;
+  int64_t ofVocabulary = 1; ///< ranks that have parts of embedding and head: all of the stage, or 1
 };
 
 /// Of the stages of the module's plan on its topology: all ranks, where there is no plan or it has one stage.

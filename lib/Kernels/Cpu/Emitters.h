@@ -36,6 +36,12 @@ void emitBody(KernelBuilder &b, const ReturnPlanDesc &desc, const TileConfig &ti
 void emitBody(KernelBuilder &b, const ReduceSubtreesDesc &desc, const TileConfig &tile);
 void emitBody(KernelBuilder &b, const MergeSubtreesDesc &desc, const TileConfig &tile);
 void emitBody(KernelBuilder &b, const CombineDesc &desc, const TileConfig &tile);
+void emitBody(KernelBuilder &b, const TokenIdsDesc &desc, const TileConfig &tile);
+void emitBody(KernelBuilder &b, const LookupDesc &desc, const TileConfig &tile);
+void emitBody(KernelBuilder &b, const SharePlanDesc &desc, const TileConfig &tile);
+void emitBody(KernelBuilder &b, const CloseGapsDesc &desc, const TileConfig &tile);
+void emitBody(KernelBuilder &b, const ShareReturnDesc &desc, const TileConfig &tile);
+void emitBody(KernelBuilder &b, const JoinColumnsDesc &desc, const TileConfig &tile);
 
 /// Scratch of a linear: the row block that is normalised, or moved because its rows collide in the cache.
 int64_t linearBytes(const LinearDesc &desc, const TileConfig &tile);

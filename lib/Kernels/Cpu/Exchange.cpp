@@ -10,41 +10,13 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Emitters.h"
+#include "ExchangeCounts.h"
 #include "ExpertSum.h"
 #include "k2rt/placement.h"
 
 namespace k2c::emit {
 
 namespace {
-
-/// int64 [2][members].
-struct Counts {
-  KernelBuilder &b;
-  Value rows;
-  int64_t members;
-
-  Value at(Value index) { return b.at(rows, index, DType::I64); }
-  Value count(Value member) { return b.load(b.i64(), at(member), DType::I64); }
-  Value first(Value member) { return b.load(b.i64(), at(b.add(member, members)), DType::I64); }
-  void setCount(Value member, Value count) { b.store(count, at(member), DType::I64); }
-  void setFirst(Value member, Value first) { b.store(first, at(b.add(member, members)), DType::I64); }
-  /// The count as it was; it becomes one larger.
-  Value next(Value member) {
-    Value before = count(member);
-    setCount(member, b.add(before, 1));
-    return before;
-  }
-  void clear() {
-    b.loop(0, members, 1, [&](Value member) { setCount(member, b.constant(0)); });
-  }
-  /// Firsts from counts.
-  void addUp() {
-    b.loop(0, members, 1, b.constant(0), [&](Value member, ValueRange sum) {
-      setFirst(member, sum[0]);
-      return Values{b.add(sum[0], count(member))};
-    });
-  }
-};
 
 /// What a holder has of a layer's placement: arguments `first` and `first` + 1.
 struct Held {
@@ -298,12 +270,7 @@ void emitBody(KernelBuilder &b, const UnpackDesc &d, const TileConfig &) {
   Value messages = b.argument(0), y = b.argument(2), slots = b.argument(3), weights = b.argument(4);
   Counts came{b, b.argument(1), d.members};
   b.items([&](Value row) {
-    Values from = b.repeat({b.constant(0), b.constant(0)}, [&](ValueRange at) { // member, rows of those before it
-      Value end = b.add(at[1], came.count(at[0])), isBehind = b.compare(Compare::Ge, row, end);
-      return Values{isBehind, b.select(isBehind, b.add(at[0], 1), at[0]), b.select(isBehind, end, at[1])};
-    });
-    Value number = b.add(came.first(from[0]), b.sub(row, from[1]));
-    Value message = messageAt(b, messages, number, d.y, d.topK);
+    Value message = messageAt(b, messages, placeWithGaps(b, came, row), d.y, d.topK);
     copyRow(b, message, d.y.type, b.row(y, d.y, row), d.y.type, d.y.width);
     Choices choices(b, message, bytesOf(d.y));
     b.loop(0, d.topK, 1, [&](Value k) {

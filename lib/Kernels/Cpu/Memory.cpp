@@ -79,6 +79,8 @@ void KernelBuilder::setVariant(Value variantI32) {
 Value KernelBuilder::rowCount(RowSpace space, int64_t slotsPerToken) {
   if (space == RowSpace::Output)
     return stepField(abi::step::output_rows);
+  if (space == RowSpace::Entering)
+    return stepField(abi::step::entering_rows);
   Value tokens = stepField(abi::step::token_rows);
   return space == RowSpace::Slot ? mul(tokens, slotsPerToken) : tokens;
 }

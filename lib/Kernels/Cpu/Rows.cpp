@@ -8,28 +8,49 @@ void copyRow(KernelBuilder &b, Value from, DType fromType, Value to, DType toTyp
   b.columns(width, [&](const Chunk &chunk) { b.storeFloats(b.loadFloats(from, fromType, chunk), to, toType, chunk); });
 }
 
-void emitBody(KernelBuilder &b, const EmbedDesc &d, const TileConfig &) {
-  Value table = b.argument(0), y = b.argument(2);
-  Value ids = b.stepField(abi::step::token_ids);
-  b.items([&](Value row) {
-    Value given = b.loadI32(ids, row);
-    Value id = b.choose(
-        b.compare(Compare::Lt, given, 0), b.i32(),
-        [&] {
-          Value sequence = b.extend(b.bitNot(given)); // -1 - id
-          Value known = b.compare(Compare::Lt, sequence, b.stepField(abi::step::seq_rows));
-          return b.choose(
-              known, b.i32(), [&] { return Values{b.loadI32(b.stepField(abi::step::last_sample), sequence)}; },
-              [&] { return Values{given}; });
-        },
-        [&] { return Values{given}; })[0];
-    Value valid = b.bitAnd(b.compare(Compare::Ge, id, 0), b.compare(Compare::Lt, id, d.vocab));
-    b.fail(b.bitNot(valid), K2RT_STATUS_OUT_OF_RANGE);
-    b.when(valid, [&] {
-      Value entry = b.at(table, b.mul(b.extend(id), d.hidden), d.table);
-      copyRow(b, entry, d.table, b.row(y, d.y, row), d.y.type, d.hidden);
-    });
+/// The id of a token row, of the step's `ids`; below zero: it names no sequence.
+static Value idOfToken(KernelBuilder &b, Value ids, Value row) {
+  Value given = b.loadI32(ids, row);
+  return b.choose(
+      b.compare(Compare::Lt, given, 0), b.i32(),
+      [&] {
+        Value sequence = b.extend(b.bitNot(given)); // -1 - id
+        Value known = b.compare(Compare::Lt, sequence, b.stepField(abi::step::seq_rows));
+        return b.choose(
+            known, b.i32(), [&] { return Values{b.loadI32(b.stepField(abi::step::last_sample), sequence)}; },
+            [&] { return Values{given}; });
+      },
+      [&] { return Values{given}; })[0];
+}
+
+/// Row `id` of `table` as row `row` of y.
+static void lookUp(KernelBuilder &b, Value table, DType type, int64_t vocab, Value id, Value y, const Rows &rows,
+                   Value row) {
+  Value valid = b.bitAnd(b.compare(Compare::Ge, id, 0), b.compare(Compare::Lt, id, vocab));
+  b.fail(b.bitNot(valid), K2RT_STATUS_OUT_OF_RANGE);
+  b.when(valid, [&] {
+    Value entry = b.at(table, b.mul(b.extend(id), rows.width), type);
+    copyRow(b, entry, type, b.row(y, rows, row), rows.type, rows.width);
   });
+}
+
+void emitBody(KernelBuilder &b, const EmbedDesc &d, const TileConfig &) {
+  Value table = b.argument(0), y = b.argument(2), ids = b.stepField(abi::step::token_ids);
+  b.items([&](Value row) { lookUp(b, table, d.table, d.vocab, idOfToken(b, ids, row), y, d.y, row); });
+}
+
+void emitBody(KernelBuilder &b, const TokenIdsDesc &, const TileConfig &) {
+  Value given = b.stepField(abi::step::token_ids), ids = b.argument(1);
+  b.items([&](Value row) {
+    Value id = idOfToken(b, given, row);
+    b.fail(b.compare(Compare::Lt, id, 0), K2RT_STATUS_OUT_OF_RANGE);
+    b.storeI32(id, ids, row);
+  });
+}
+
+void emitBody(KernelBuilder &b, const LookupDesc &d, const TileConfig &) {
+  Value ids = b.argument(0), table = b.argument(1), y = b.argument(2);
+  b.items([&](Value row) { lookUp(b, table, d.table, d.vocab, b.loadI32(ids, row), y, d.y, row); });
 }
 
 void emitBody(KernelBuilder &b, const AppendDesc &d, const TileConfig &) {

@@ -1,4 +1,4 @@
-//===- Exchange.cpp - Experts on several ranks ----------------------------===//
+//===- Exchange.cpp - What ranks divide -----------------------------------===//
 //
 // A placement is that of a layer, and its address is found by the layer's ordinal among those with experts.
 //
@@ -85,6 +85,37 @@ Described describeCombine(DescBuilder b, moe::CombineOp op) {
   return b.finish(ok, desc);
 }
 
+Described describeSharePlan(DescBuilder b, dist::SharePlanOp op) {
+  const nn::RowKind kind = nn::rowsOf(op.getInput().getType()).getKind();
+  SharePlanDesc desc{kind == nn::RowKind::Output     ? RowSpace::Output
+                     : kind == nn::RowKind::Entering ? RowSpace::Entering
+                                                     : RowSpace::Token,
+                     op.getSent().getType().getMembers()};
+  bool ok = b.addResult(op.getSent()) && b.addResult(op.getReturned());
+  return b.finish(ok, desc);
+}
+
+Described describeCloseGaps(DescBuilder b, dist::CloseGapsOp op) {
+  CloseGapsDesc desc;
+  desc.members = op.getCame().getType().getMembers();
+  bool ok = b.addArgument(op.getInput()) && b.addArgument(op.getCame()) && b.addResult(op.getResult(), desc.y);
+  if (desc.y.type == DType::I32)
+    desc.y.type = DType::F32; // rows are copied, not read
+  return b.finish(ok, desc);
+}
+
+Described describeShareReturn(DescBuilder b, dist::ShareReturnOp op) {
+  bool ok = b.addArgument(op.getCame()) && b.addResult(op.getBack());
+  return b.finish(ok, ShareReturnDesc{op.getCame().getType().getMembers()});
+}
+
+Described describeJoinColumns(DescBuilder b, dist::JoinColumnsOp op) {
+  JoinColumnsDesc desc;
+  desc.members = op.getReturned().getType().getMembers();
+  bool ok = b.addRows(op.getInput(), desc.x) && b.addArgument(op.getReturned()) && b.addResult(op.getResult(), desc.y);
+  return b.finish(ok, desc);
+}
+
 } // namespace
 
 MaybeDescribed describeExchange(kern::FuncOp kernel, Operation *op) {
@@ -103,6 +134,10 @@ MaybeDescribed describeExchange(kern::FuncOp kernel, Operation *op) {
         return describeSubtrees<MergeSubtreesDesc>(b, o, o.getRoutes(), o.getHeld(), dist::Holder::Node);
       })
       .Case([&](moe::CombineOp o) { return describeCombine(b, o); })
+      .Case([&](dist::SharePlanOp o) { return describeSharePlan(b, o); })
+      .Case([&](dist::CloseGapsOp o) { return describeCloseGaps(b, o); })
+      .Case([&](dist::ShareReturnOp o) { return describeShareReturn(b, o); })
+      .Case([&](dist::JoinColumnsOp o) { return describeJoinColumns(b, o); })
       .Default([](Operation *) { return std::nullopt; });
 }
 

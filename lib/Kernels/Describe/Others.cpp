@@ -36,6 +36,19 @@ Described describeEmbed(DescBuilder b, nn::EmbedOp op) {
   return b.finish(ok, desc);
 }
 
+Described describeTokenIds(DescBuilder b, nn::TokenIdsOp op) {
+  bool ok = b.addArgument(op.getBatch()) && b.addResult(op.getResult());
+  return b.finish(ok, TokenIdsDesc());
+}
+
+Described describeLookup(DescBuilder b, nn::LookupOp op) {
+  LookupDesc desc;
+  desc.vocab = typeOf(op.getWeightOperand()).getDimSize(0);
+  desc.table = elementOf(op.getWeightOperand());
+  bool ok = b.addArgument(op.getIds()) && b.addArgument(op.getWeightOperand()) && b.addResult(op.getResult(), desc.y);
+  return b.finish(ok, desc);
+}
+
 Described describeNorm(DescBuilder b, nn::RmsNormOp op) {
   RmsNormDesc desc;
   RankedTensorType input = typeOf(op.getInput());
@@ -140,6 +153,8 @@ MaybeDescribed describeOther(kern::FuncOp kernel, Operation *op) {
   DescBuilder b(kernel);
   return TypeSwitch<Operation *, MaybeDescribed>(op)
       .Case([&](nn::EmbedOp o) { return describeEmbed(b, o); })
+      .Case([&](nn::TokenIdsOp o) { return describeTokenIds(b, o); })
+      .Case([&](nn::LookupOp o) { return describeLookup(b, o); })
       .Case([&](nn::RmsNormOp o) { return describeNorm(b, o); })
       .Case([&](nn::RotaryOp o) { return describeRotary(b, o); })
       .Case([&](nn::AppendOp o) { return describeAppend(b, o, o.getKeys(), o.getValues()); })

@@ -68,6 +68,12 @@ struct Counter {
   void operator()(const ReduceSubtreesDesc &d) { slots = double(d.topK); }
   void operator()(const MergeSubtreesDesc &) {}
   void operator()(const CombineDesc &) {}
+  void operator()(const TokenIdsDesc &) {}
+  void operator()(const LookupDesc &d) { tableElements = rows * double(d.y.width); }
+  void operator()(const SharePlanDesc &) {}
+  void operator()(const CloseGapsDesc &) {}
+  void operator()(const ShareReturnDesc &) {}
+  void operator()(const JoinColumnsDesc &) {}
 
   double rowsOf(RowSpace space) const { return space == RowSpace::Slot ? rows * slots : rows; }
 
@@ -186,7 +192,8 @@ CostRule costRule(const KernelDesc &desc, WeightLayout layout) {
 
 Bytes bytesOfRow(const KernelDesc &desc) {
   Cost cost = count(desc, {1, 0, 0});
-  bool isLookup = std::holds_alternative<EmbedDesc>(desc.body) || std::holds_alternative<RotaryDesc>(desc.body);
+  bool isLookup = std::holds_alternative<EmbedDesc>(desc.body) || std::holds_alternative<LookupDesc>(desc.body) ||
+                  std::holds_alternative<RotaryDesc>(desc.body);
   return cost.read + cost.written + cost.cache + (isLookup ? cost.weights : Bytes(0));
 }
 

@@ -158,6 +158,8 @@ bool takesRow(FormFilter filter, const k2rt_ir_step &step, int64_t row) {
 int64_t rowCount(RowSpace space, const k2rt_ir_step &step, int64_t slotsPerToken) {
   if (space == RowSpace::Output)
     return step.output_rows;
+  if (space == RowSpace::Entering)
+    return step.entering_rows;
   return space == RowSpace::Slot ? step.token_rows * slotsPerToken : step.token_rows;
 }
 

@@ -228,4 +228,51 @@ Status run(const CombineDesc &d, Arguments args, const k2rt_ir_step &step) {
   return Status::success();
 }
 
+Status run(const SharePlanDesc &d, Arguments args, const k2rt_ir_step &step) {
+  int64_t *sent = args.array<int64_t>(), *returned = args.array<int64_t>();
+  const int64_t rows = rowCount(d.space, step);
+  for (int64_t member = 0; member < d.members; ++member) {
+    sent[member] = returned[member] = rows;
+    sent[d.members + member] = 0;
+    returned[d.members + member] = member * rows;
+  }
+  return Status::success();
+}
+
+Status run(const CloseGapsDesc &d, Arguments args, const k2rt_ir_step &) {
+  const char *x = args.array<char>();
+  const int64_t *came = args.array<int64_t>();
+  char *y = args.array<char>();
+  int64_t row = 0;
+  for (int64_t member = 0; member < d.members; ++member)
+    for (int64_t i = 0; i < came[member]; ++i, ++row)
+      copyBytes(y + row * d.y.stride * byteWidth(d.y.type), x + (came[d.members + member] + i) * bytesOf(d.y),
+                bytesOf(d.y));
+  return Status::success();
+}
+
+Status run(const ShareReturnDesc &d, Arguments args, const k2rt_ir_step &) {
+  const int64_t *came = args.array<int64_t>();
+  int64_t *back = args.array<int64_t>();
+  int64_t rows = 0;
+  for (int64_t member = 0; member < d.members; ++member) {
+    back[member] = came[member];
+    back[d.members + member] = rows;
+    rows += came[member];
+  }
+  return Status::success();
+}
+
+Status run(const JoinColumnsDesc &d, Arguments args, const k2rt_ir_step &step) {
+  const char *parts = args.array<char>();
+  const int64_t *returned = args.array<int64_t>();
+  char *y = args.array<char>();
+  const int64_t element = byteWidth(d.y.type);
+  for (int64_t row = 0; row < rowCount(d.y.space, step); ++row)
+    for (int64_t member = 0; member < d.members; ++member)
+      copyBytes(y + row * d.y.stride * element + member * bytesOf(d.x),
+                parts + (returned[d.members + member] + row) * d.x.stride * element, bytesOf(d.x));
+  return Status::success();
+}
+
 } // namespace k2c::evaluation

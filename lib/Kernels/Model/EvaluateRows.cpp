@@ -15,22 +15,59 @@
 
 namespace k2c::evaluation {
 
+/// The id of a token row.
+static Expected<int64_t> idOfToken(const k2rt_ir_step &step, int64_t row) {
+  const int64_t id = as<int32_t>(step.token_ids)[row];
+  if (id >= 0)
+    return id;
+  if (-1 - id >= step.seq_rows)
+    return invalid("token row " + std::to_string(row) + " names sequence row " + std::to_string(-1 - id) + " of " +
+                   std::to_string(step.seq_rows));
+  return as<int32_t>(step.last_sample)[-1 - id];
+}
+
+/// Row `id` of `table` as row `row` of y.
+static Status lookUp(const void *table, DType type, int64_t vocab, int64_t id, void *y, const Rows &rows, int64_t row) {
+  if (id < 0 || id >= vocab)
+    return invalid("token id " + std::to_string(id) + " in a vocabulary of " + std::to_string(vocab));
+  for (int64_t i = 0; i < rows.width; ++i)
+    store(y, row * rows.stride + i, rows.type, load(table, id * rows.width + i, type));
+  return Status::success();
+}
+
 Status run(const EmbedDesc &d, Arguments args, const k2rt_ir_step &step) {
   const void *table = args.pointer();
   args.pointer();
   void *y = args.pointer();
   for (int64_t row = 0; row < step.token_rows; ++row) {
-    int64_t id = as<int32_t>(step.token_ids)[row];
-    if (id < 0 && -1 - id >= step.seq_rows)
-      return invalid("token row " + std::to_string(row) + " names sequence row " + std::to_string(-1 - id) + " of " +
-                     std::to_string(step.seq_rows));
-    if (id < 0)
-      id = as<int32_t>(step.last_sample)[-1 - id];
-    if (id < 0 || id >= d.vocab)
-      return invalid("token id " + std::to_string(id) + " in a vocabulary of " + std::to_string(d.vocab));
-    for (int64_t i = 0; i < d.hidden; ++i)
-      store(y, row * d.y.stride + i, d.y.type, load(table, id * d.hidden + i, d.table));
+    Expected<int64_t> id = idOfToken(step, row);
+    if (!id)
+      return id.takeError();
+    if (Status found = lookUp(table, d.table, d.vocab, *id, y, d.y, row); !found)
+      return found;
   }
+  return Status::success();
+}
+
+Status run(const TokenIdsDesc &, Arguments args, const k2rt_ir_step &step) {
+  args.pointer();
+  int32_t *ids = args.array<int32_t>();
+  for (int64_t row = 0; row < step.token_rows; ++row) {
+    Expected<int64_t> id = idOfToken(step, row);
+    if (!id)
+      return id.takeError();
+    ids[row] = static_cast<int32_t>(*id);
+  }
+  return Status::success();
+}
+
+Status run(const LookupDesc &d, Arguments args, const k2rt_ir_step &step) {
+  const int32_t *ids = args.array<int32_t>();
+  const void *table = args.pointer();
+  void *y = args.pointer();
+  for (int64_t row = 0; row < step.token_rows; ++row)
+    if (Status found = lookUp(table, d.table, d.vocab, ids[row], y, d.y, row); !found)
+      return found;
   return Status::success();
 }
 

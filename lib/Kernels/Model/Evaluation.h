@@ -154,6 +154,12 @@ Status run(const ReturnPlanDesc &, Arguments, const k2rt_ir_step &);
 Status run(const ReduceSubtreesDesc &, Arguments, const k2rt_ir_step &);
 Status run(const MergeSubtreesDesc &, Arguments, const k2rt_ir_step &);
 Status run(const CombineDesc &, Arguments, const k2rt_ir_step &);
+Status run(const TokenIdsDesc &, Arguments, const k2rt_ir_step &);
+Status run(const LookupDesc &, Arguments, const k2rt_ir_step &);
+Status run(const SharePlanDesc &, Arguments, const k2rt_ir_step &);
+Status run(const CloseGapsDesc &, Arguments, const k2rt_ir_step &);
+Status run(const ShareReturnDesc &, Arguments, const k2rt_ir_step &);
+Status run(const JoinColumnsDesc &, Arguments, const k2rt_ir_step &);
 
 } // namespace k2c::evaluation
 

@@ -21,10 +21,12 @@ std::string textOf(double value) {
   std::snprintf(digits, sizeof digits, "%a", value);
   return digits;
 }
+std::string textOf(RowSpace space) {
+  static const char *const names[] = {"token", "output", "slot", "entering"};
+  return names[static_cast<int>(space)];
+}
 std::string textOf(const Rows &r) {
-  static const char *const spaces[] = {"token", "output", "slot"};
-  return std::string(spaces[static_cast<int>(r.space)]) + "," + textOf(r.width) + "," + textOf(r.stride) + "," +
-         textOf(r.type);
+  return textOf(r.space) + "," + textOf(r.width) + "," + textOf(r.stride) + "," + textOf(r.type);
 }
 std::string textOf(const Matrix &m) {
   return textOf(m.type) + "," + textOf(m.count) + "x" + textOf(m.n) + "x" + textOf(m.k) + "," + textOf(m.parts) +
@@ -178,6 +180,20 @@ std::string keyOf(const MergeSubtreesDesc &d) {
 
 std::string keyOf(const CombineDesc &d) {
   return "combine" + fields("x", d.x, "y", d.y, "experts", d.experts, "top", d.topK, "leaves", d.leaves);
+}
+
+std::string keyOf(const TokenIdsDesc &) { return "token_ids"; }
+
+std::string keyOf(const LookupDesc &d) { return "lookup" + fields("vocab", d.vocab, "table", d.table, "y", d.y); }
+
+std::string keyOf(const SharePlanDesc &d) { return "share_plan" + fields("space", d.space, "members", d.members); }
+
+std::string keyOf(const CloseGapsDesc &d) { return "close_gaps" + fields("y", d.y, "members", d.members); }
+
+std::string keyOf(const ShareReturnDesc &d) { return "share_return" + fields("members", d.members); }
+
+std::string keyOf(const JoinColumnsDesc &d) {
+  return "join_columns" + fields("x", d.x, "y", d.y, "members", d.members);
 }
 
 } // namespace

@@ -236,6 +236,33 @@ struct ArgumentList {
     rows("experts", numbers(d.topK), Effect::reads().byRow());
     result("y", d.y, Effect::writes().byRow());
   }
+  void operator()(const TokenIdsDesc &) {
+    step();
+    result("ids", numbers(1), Effect::writes().byRow());
+  }
+  void operator()(const LookupDesc &d) {
+    rows("ids", numbers(1), Effect::reads().byRow());
+    weight("table", d.vocab * d.y.width, d.table);
+    result("y", d.y, Effect::writes().byRow());
+  }
+  void operator()(const SharePlanDesc &d) {
+    counts("sent", d.members, Role::Result, Effect::writes());
+    counts("returned", d.members, Role::Result, Effect::writes());
+  }
+  void operator()(const CloseGapsDesc &d) {
+    rows("x", {RowSpace::Token, d.y.width, d.y.width, d.y.type}, Effect::reads());
+    counts("came", d.members, Role::Activation, Effect::reads());
+    result("y", d.y, Effect::writes().byRow());
+  }
+  void operator()(const ShareReturnDesc &d) {
+    counts("came", d.members, Role::Activation, Effect::reads());
+    counts("back", d.members, Role::Result, Effect::writes());
+  }
+  void operator()(const JoinColumnsDesc &d) {
+    rows("parts", d.x, Effect::reads());
+    counts("returned", d.members, Role::Activation, Effect::reads());
+    result("y", d.y, Effect::writes().byRow());
+  }
 };
 
 } // namespace

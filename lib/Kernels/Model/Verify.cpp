@@ -242,6 +242,26 @@ public:
     tree(d);
   }
   void operator()(const CombineDesc &d) { tree(d); }
+  void operator()(const TokenIdsDesc &) {}
+  void operator()(const LookupDesc &d) {
+    rows("y", d.y);
+    atLeast("vocab", d.vocab, 1);
+  }
+  void operator()(const SharePlanDesc &d) {
+    atLeast("members", d.members, 1);
+    that(d.space != RowSpace::Slot, "slots are not shared");
+  }
+  void operator()(const CloseGapsDesc &d) {
+    rows("y", d.y);
+    atLeast("members", d.members, 1);
+  }
+  void operator()(const ShareReturnDesc &d) { atLeast("members", d.members, 1); }
+  void operator()(const JoinColumnsDesc &d) {
+    rows("x", d.x);
+    rows("y", d.y);
+    atLeast("members", d.members, 1);
+    equal("y width", d.y.width, "members * x width", d.members * d.x.width);
+  }
 
 private:
   void check(bool holds, const std::string &what, int64_t value, const std::string &relation, int64_t other) {

@@ -35,8 +35,8 @@ Status checkRanges(const ParallelLayout &layout) {
   constexpr int64_t most = 1 << 20;
   for (auto [key, value] : {std::pair{"tp", layout.tp}, std::pair{"ep", layout.ep}, std::pair{"etp", layout.etp},
                             std::pair{"pp", layout.pp}, std::pair{"dp", layout.dp}, std::pair{"cp", layout.cp},
-                            std::pair{"replicas", layout.replicas}, std::pair{"chunks", layout.chunks},
-                            std::pair{"microbatch", layout.microbatchSize}})
+                            std::pair{"replicas", layout.replicas}, std::pair{"vocab", layout.vocab},
+                            std::pair{"chunks", layout.chunks}, std::pair{"microbatch", layout.microbatchSize}})
     if (value < 1 || value > most)
       return Error{key, "is " + std::to_string(value) + ", must be 1 to " + std::to_string(most), ""};
   for (auto [key, value] : {std::pair{"redundant", layout.redundantExperts}, std::pair{"step", layout.stepTokens},
@@ -123,6 +123,8 @@ Status checkTraining(const PlanRequest &request, const ParallelLayout &layout) {
     return Error{"sp", "splits tokens over the tp ranks, and tp is 1", "leave sp out or raise tp"};
   if (layout.redundantExperts)
     return Error{"redundant", "experts have no replicas in training", "leave it out"};
+  if (layout.vocab > 1)
+    return Error{"vocab", "embedding and head are divided by tp in training", "leave it out"};
   const bool hasPairs = layout.schedule == PipelineKind::DualPipe || layout.schedule == PipelineKind::DualPipeV ||
                         layout.schedule == PipelineKind::Interleaved;
   if (layout.overlap && (layout.pp == 1 || !hasPairs))

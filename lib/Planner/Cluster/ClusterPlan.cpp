@@ -52,6 +52,7 @@ std::string formatLayers(const std::vector<int64_t> &layers) {
 
 void addServing(Entries &entries, const ParallelLayout &layout) {
   entries.number("replicas", layout.replicas);
+  entries.number("vocab", layout.vocab);
   entries.number("redundant", layout.redundantExperts, 0);
   entries.number("step", layout.stepTokens, 0);
 }

@@ -141,6 +141,8 @@ ParallelLayout nearestCompiled(const ModelSpec &spec, const Topology &topology, 
   bool found = false;
   for (int64_t tp = std::min(layout.tp, topology.ranks()); !found && tp >= 1; --tp)
     found = tryFor(layout.replicas, tp) || tryFor(1, tp);
+  if (layout.vocab > 1 && checkVocabularyParts(spec, nearest.devicesOfStage()))
+    nearest.vocab = nearest.devicesOfStage();
   const int64_t experts = routedExperts(spec), most = (nearest.ep - 1) * experts;
   if (layout.redundantExperts > 0 && nearest.ep > 1) {
     const int64_t slots = experts + std::min(layout.redundantExperts, most);
@@ -182,6 +184,26 @@ Status checkRedundant(const ModelSpec &spec, const ParallelLayout &layout, const
   return Status::success();
 }
 
+/// "topology 'cpu4x2' has 4 ranks a stage".
+std::string ranksOfStage(const Topology &topology, const ParallelLayout &layout) {
+  const int64_t ofStage = topology.ranks() / (layout.pp * layout.replicas);
+  return "topology '" + shortened(topology.name) + "' has " + std::to_string(ofStage) +
+         (ofStage == 1 ? " rank" : " ranks") + (layout.pp > 1 ? " a stage" : "") +
+         (layout.replicas > 1 ? " of each replica" : "");
+}
+
+/// All ranks of a stage, or each by itself, have embedding and head.
+Status checkVocabulary(const ModelSpec &spec, const Topology &topology, const ParallelLayout &layout,
+                       const std::string &remedy) {
+  if (layout.vocab != 1 && layout.vocab != layout.devicesOfStage())
+    return Error{"--layout",
+                 "vocab is " + std::to_string(layout.vocab) + ", " + ranksOfStage(topology, layout) +
+                     ", and embedding and head are whole on each or divided among all of them",
+                 remedy};
+  Status parts = checkVocabularyParts(spec, layout.vocab);
+  return parts ? std::move(parts) : Error{"--layout", parts.error().where + " " + parts.error().message, remedy};
+}
+
 /// Every stage has layers, and all stages of all replicas as many ranks.
 Status checkStages(const ModelSpec &spec, const Topology &topology, const ParallelLayout &layout,
                    const std::string &remedy) {
@@ -213,7 +235,6 @@ Status k2c::checkCompiles(const ModelSpec &spec, const Topology &topology, const
   if (Status status = checkCompiles(topology); !status)
     return status;
   const int64_t ranks = topology.ranks();
-  const std::string machines = "topology '" + shortened(topology.name) + "'";
   const std::string remedy = "use " + compiledText(nearestCompiled(spec, topology, layout));
   if (layout.prefill || layout.role != PoolRole::Both)
     return Error{"--layout", "separate devices for prompts and for tokens are not in this build", remedy};
@@ -228,9 +249,7 @@ Status k2c::checkCompiles(const ModelSpec &spec, const Topology &topology, const
        {std::tuple{"ep", layout.ep, spec.moe ? ofStage : 1}, std::tuple{"dp", layout.dp, ofStage / layout.tp}})
     if (value != wanted)
       return Error{"--layout",
-                   std::string(key) + " is " + std::to_string(value) + ", " + machines + " has " +
-                       std::to_string(ofStage) + (ofStage == 1 ? " rank" : " ranks") +
-                       (layout.pp > 1 ? " a stage" : "") + (layout.replicas > 1 ? " of each replica" : "") +
+                   std::string(key) + " is " + std::to_string(value) + ", " + ranksOfStage(topology, layout) +
                        (layout.tp > 1 ? " in groups of " + std::to_string(layout.tp) : "") +
                        ", and in this build programs are of all of them",
                    remedy};
@@ -239,6 +258,8 @@ Status k2c::checkCompiles(const ModelSpec &spec, const Topology &topology, const
                  "a stage has " + std::to_string(ofStage) + " ranks, and model '" + shortened(spec.name) +
                      "' no experts to divide among them",
                  remedy};
+  if (Status status = checkVocabulary(spec, topology, layout, remedy); !status)
+    return status;
   return checkRedundant(spec, layout, remedy);
 }
 
@@ -256,11 +277,15 @@ ParallelLayout k2c::withReplicas(ParallelLayout layout, bool hasExperts, int64_t
     return layout;
   layout.dp /= copies;
   layout.replicas *= copies;
+  if (layout.vocab == shared)
+    layout.vocab = layout.devicesOfStage();
   return layout;
 }
 
 bool k2c::isOfProgram(const ParallelLayout &layout, int64_t ranks, int64_t layers) {
   if (layout.prefill || layout.etp != 1 || layout.cp != 1 || !isSmall(layout, ranks))
+    return false;
+  if (layout.vocab != 1 && layout.vocab != layout.devicesOfStage())
     return false;
   const bool isDense = layout.ep == 1 && layout.dp == 1;
   if ((layout.ep != layout.tp * layout.dp && !isDense) || layout.pp > layers || layout.devices() != ranks)

@@ -81,6 +81,18 @@ LinkUse Links::gather(RankGroup group, double bytes) const {
   return use;
 }
 
+LinkUse Links::exchange(RankGroup group, double bytes) const {
+  LinkUse use;
+  for (int tier = 0; tier < int(unit.size()); ++tier) {
+    double inner = membersWithin(group, tier - 1), outer = membersWithin(group, tier);
+    if (outer <= inner)
+      continue;
+    use.bytes[size_t(tier)] = bytes * (outer - inner);
+    use.latency += topology.tiers[size_t(tier)].latency.value.value;
+  }
+  return use;
+}
+
 LinkUse Links::send(double stride, double bytes) const {
   LinkUse use;
   for (size_t tier = 0; tier < unit.size(); ++tier)

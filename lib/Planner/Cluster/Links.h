@@ -50,6 +50,8 @@ public:
   /// Each rank has a share of `bytes` and ends with all of it (all-gather), or begins with all and ends with a share of
   /// the sum (reduce-scatter).
   LinkUse gather(RankGroup group, double bytes) const;
+  /// Each rank receives `bytes` from each other one (all-to-all).
+  LinkUse exchange(RankGroup group, double bytes) const;
   LinkUse allReduce(RankGroup group, double bytes) const { return gather(group, bytes) * 2; }
   /// To the rank `stride` further.
   LinkUse send(double stride, double bytes) const;

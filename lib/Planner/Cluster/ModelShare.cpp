@@ -182,11 +182,14 @@ void ModelShare::split(RankShare &share, const ParallelLayout &layout) const {
   const double attention = replicatedAttention + keyValueShare / keys + (1 - replicatedAttention - keyValueShare) / tp;
   const double experts =
       spec.moe ? double(slotsPerRank(spec, layout)) / double(spec.moe->experts) / double(layout.etp) : 0;
+  const double vocabulary = layout.vocab > 1 ? double(layout.vocab) : tp;
   for (ByModule *values : {&share.parameters, &share.bytes}) {
     at(*values, WeightModule::Attention) *= attention;
     at(*values, WeightModule::Experts) *= experts;
-    for (WeightModule module : {WeightModule::Shared, WeightModule::Mlp, WeightModule::Embedding, WeightModule::Head})
+    for (WeightModule module : {WeightModule::Shared, WeightModule::Mlp})
       at(*values, module) /= tp;
+    for (WeightModule module : {WeightModule::Embedding, WeightModule::Head})
+      at(*values, module) /= vocabulary;
   }
 }
 

@@ -16,11 +16,13 @@ using namespace k2c::planner;
 
 namespace {
 
-/// The ways of `from` with all else of `layout`; a pipeline of one stage has no schedule.
+/// The ways of `from` with all else of `layout`; a pipeline of one stage has no schedule. A vocabulary that is divided
+/// stays so, among the ranks that a stage has then.
 ParallelLayout withWays(ParallelLayout layout, const ParallelLayout &from) {
   layout.tp = from.tp, layout.ep = from.ep, layout.etp = from.etp, layout.pp = from.pp;
   layout.dp = from.dp, layout.cp = from.cp, layout.sp = from.sp, layout.replicas = from.replicas;
   layout.redundantExperts = from.redundantExperts;
+  layout.vocab = layout.vocab > 1 ? from.devicesOfStage() : 1;
   layout.layers.clear();
   layout.microbatches = 0;
   if (layout.ep == 1)

@@ -89,7 +89,10 @@ ServeMemory::Buffers ServeMemory::buffers(int64_t stepTokens, int64_t sequences,
   const int64_t rows = (ofGroup + layout.cp - 1) / layout.cp;
   Buffers b;
   b.activations = double(rows) * rates.activationBytes * (4 * hidden + widestRow(context.model) / tp);
-  b.logits = isLast ? double(sequences * tokens) * double(spec.vocab) * 4 / (tp * double(layout.cp)) : 0;
+  const double outputRows = double(sequences * tokens) / (tp * double(layout.cp));
+  b.logits = isLast ? outputRows * double(spec.vocab) * 4 : 0;
+  if (isLast && layout.vocab > 1) // those of others in part, and the rows of which they want them
+    b.logits += outputRows * (double(spec.vocab) * 4 + double(layout.vocab) * hidden * rates.activationBytes);
   if (layout.cp > 1 && stepTokens > 0) // the keys of one layer, of a step's sequences
     b.gathered = double(std::max(context.mix.longestInput, stepTokens)) *
                  context.model.maxOfLayers([&](const AttentionSizes &sizes) { return cachedBytes(sizes, 1); });

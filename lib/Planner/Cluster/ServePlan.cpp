@@ -20,9 +20,9 @@
 using namespace k2c;
 using namespace k2c::planner;
 
-static const char *const partNames[] = {"attention",       "experts",          "dense, shared, router",
-                                        "embedding, head", "draft module",     "dispatch, combine",
-                                        "tensor parallel", "context parallel", "pipeline"};
+static const char *const partNames[] = {
+    "attention",         "experts",         "dense, shared, router", "embedding, head", "draft module",
+    "dispatch, combine", "tensor parallel", "context parallel",      "pipeline",        "vocabulary parallel"};
 
 void ServingModel::addSteps(ClusterPlan &plan, const char *phase, const StepTime &step) const {
   if (step.overlaps)

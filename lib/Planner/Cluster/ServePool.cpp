@@ -1,7 +1,14 @@
 //===- ServePool.cpp - Devices that compute prompts, generate tokens, or both -===//
+//
+// A pool's steps are as long as its layout or its memory says; from their times follow those of a request. Its ranks
+// that share no experts are replicas, which is where a layout's groups are checked: those of experts, and those that
+// divide embedding and head. Of two pools the cache of a request goes from one to the other, in part beside the steps.
+//
+//===----------------------------------------------------------------------===//
 
 #include "ServePool.h"
 
+#include "k2c/Planner/TensorParts.h"
 #include <algorithm>
 #include <cmath>
 
@@ -91,6 +98,19 @@ Status ServePool::checkMemory() const {
                "use more devices (ep, tp, pp or cp), or shorten the workload's sequences"};
 }
 
+/// Embedding and head are whole on each rank, divided by tp, or divided among all ranks of a stage.
+static Status checkVocabulary(const ModelSpec &spec, const ParallelLayout &layout) {
+  const int64_t ranks = layout.devicesOfStage();
+  if (layout.vocab != 1 && layout.vocab != ranks)
+    return Error{"vocab",
+                 "is " + std::to_string(layout.vocab) + ", and embedding and head are divided among all ranks of a " +
+                     "stage, tp x cp x dp = " + std::to_string(ranks),
+                 "use vocab=" + std::to_string(ranks) + ", or leave it out"};
+  if (layout.vocab > 1 && spec.encoderLayers > 0)
+    return Error{"vocab", "tables of encoder-decoder models are not divided", "leave it out"};
+  return checkVocabularyParts(spec, layout.vocab);
+}
+
 Expected<ParallelLayout> planner::asReplicas(const ModelSpec &spec, ParallelLayout layout) {
   const int64_t shared = layout.tp * layout.cp, group = spec.moe ? layout.ep * layout.etp : shared;
   if (spec.encoderLayers > 0 && layout.pp > 1)
@@ -101,8 +121,13 @@ Expected<ParallelLayout> planner::asReplicas(const ModelSpec &spec, ParallelLayo
                  "ep x etp = " + std::to_string(group) +
                      " ranks share the experts, but tp x cp = " + std::to_string(shared) + " ranks share the attention",
                  "choose ep x etp as a multiple of tp x cp"};
+  const bool isDivided = layout.vocab == layout.devicesOfStage();
   layout.dp /= copies;
   layout.replicas *= copies;
+  if (isDivided)
+    layout.vocab = layout.devicesOfStage();
+  if (Status status = checkVocabulary(spec, layout); !status)
+    return status.takeError();
   return layout;
 }
 

@@ -39,8 +39,6 @@ PartTime partOf(const KernelWork &work, const DeviceRates &rates, double multipr
   return part;
 }
 
-PartTime &of(std::array<PartTime, servePartCount> &parts, ServePart part) { return parts[size_t(part)]; }
-
 void addUp(PartTime &to, const PartTime &from) {
   if (from.seconds > to.seconds)
     to.bound = from.bound;
@@ -192,13 +190,13 @@ KernelWork ServeStep::dense(const RankShare &share, const StepLoad &load) const 
   return work;
 }
 
-/// The rows of the first stage's embedding, and the last stage's logits.
+/// The rows of the first stage's embedding, and the last stage's logits: of all ranks where these divide the head.
 KernelWork ServeStep::head(const RankShare &share, const StepLoad &load) const {
   KernelWork work;
   if (share.layers.end == model.spec.layerCount() && !load.encodes) {
     const WeightModule table = model.spec.tiedEmbeddings ? WeightModule::Embedding : WeightModule::Head;
-    work.linear = 2 * load.sequences / double(layout.cp) *
-                  std::min(load.tokens, 1 + double(request.workload.serve.draftTokens)) * at(share.parameters, table);
+    const double groups = layout.vocab > 1 ? double(layout.vocab) / double(layout.tp) : 1;
+    work.linear = 2 * outputRowsOf(load) * groups * at(share.parameters, table);
     work.streamed = at(share.bytes, table);
   }
   if (share.layers.begin == 0)
@@ -211,91 +209,8 @@ bool ServeStep::decodes(const StepLoad &load) const {
 }
 
 //===----------------------------------------------------------------------===//
-// Parts that communicate, and the whole
+// The whole
 //===----------------------------------------------------------------------===//
-
-/// Kernels whose launches are recorded once need sizes that do not change: each route has its own copy and nobody
-/// forwards (DeepEP's low-latency kernels). Steps of many tokens send one to each node.
-Copies ServeStep::copiesOf(const StepLoad &load) const {
-  return decodes(load) && !rates.isCpu ? Copies::ForEachRoute : Copies::ForEachUnit;
-}
-
-/// Rows on their way. Each tier that they cross reads and writes them where they leave and where they arrive: senders
-/// and receivers copy between their values and the buffers that links see (DeepEP README: RDMA and NVLink buffers).
-Turn ServeStep::moving(const LinkUse &use) const {
-  constexpr double copies = 4;
-  return {links.seconds(use), rates.isCpu ? 0 : copies * use.total() / rates.memory};
-}
-
-/// Dispatch and combine of the layers with experts.
-void ServeStep::addRoutes(PartTime &part, LayerTurns &turns, const RankShare &share, const StepLoad &load,
-                          double linkShare) const {
-  const MoeSpec &moe = *model.spec.moe;
-  const double hidden = double(model.spec.hidden), rows = rowsOf(load) / double(layout.tp);
-  const RankGroup group{double(layout.ep), double(layout.etp)};
-  const double sent = rows * imbalance(rows * double(layout.ep * layout.etp)), layers = double(share.moeLayers);
-  const Copies copies = copiesOf(load);
-  // Measured for 128 tokens, of which each multiprocessor has one; fewer take as long.
-  const double sendReceive =
-      layout.ep > 1 && copies == Copies::ForEachRoute ? rates.sendReceive * std::max(1.0, rows / 128) : 0;
-  auto exchange = [&](double valueBytes) {
-    LinkUse use = links.dispatch(group, moe, copies, sent, hidden * valueBytes);
-    use += links.withinExperts(double(layout.ep), double(layout.etp), moe, sent, hidden * valueBytes);
-    part.links += use * layers;
-    Turn turn = moving(use);
-    turn.seconds = std::max(links.transfer(use) / linkShare, sendReceive) + use.latency;
-    part.seconds += turn.seconds * layers;
-    return turn * layers;
-  };
-  turns.dispatch += exchange(rates.dispatchBytes);
-  turns.combine += exchange(rates.combineBytes);
-  turns.sendReceive += 2 * sendReceive * layers;
-}
-
-void ServeStep::addLinks(std::array<PartTime, servePartCount> &parts, LayerTurns &turns, const RankShare &share,
-                         const StepLoad &load, double linkShare) const {
-  const ModelSpec &spec = model.spec;
-  const double hidden = double(spec.hidden), own = rowsOf(load);
-  auto boundOf = [&](const PartTime &part) {
-    return part.links.latency > links.transfer(part.links) ? Bound::Latency : Bound::Link;
-  };
-  auto finish = [&](PartTime &part) {
-    part.seconds = links.seconds(part.links);
-    part.bound = boundOf(part);
-  };
-  PartTime &dispatch = of(parts, ServePart::Dispatch), &tensor = of(parts, ServePart::Tensor);
-  if (spec.moe && share.moeLayers > 0 && layout.ep * layout.etp > 1) {
-    addRoutes(dispatch, turns, share, load, linkShare);
-    dispatch.bound = boundOf(dispatch);
-  }
-  if (layout.tp > 1) {
-    const double each = own * hidden * rates.activationBytes;
-    tensor.links = links.allReduce({double(layout.tp), 1}, each) * (2 * double(share.layerCount()));
-    finish(tensor);
-    const Turn half{tensor.seconds / 2, moving(tensor.links).waiting / 2}; // one of a layer's two
-    turns.dispatch += half, turns.combine += half;
-  }
-  if (layout.cp > 1) {
-    PartTime &context = of(parts, ServePart::Context);
-    const RankGroup group{double(layout.cp), double(layout.tp)};
-    for (size_t i = 0; i < model.attentions.size(); ++i) {
-      const Passed bytes = passed(model.attentions[i].sizes, load);
-      LinkUse use = links.gather(group, bytes.passesKeys() ? bytes.keys : bytes.queries);
-      if (!bytes.passesKeys())
-        use += links.gather(group, bytes.outputs);
-      context.links += use * share.attentionLayers[i];
-    }
-    finish(context);
-    turns.combine += moving(context.links);
-  }
-  if (layout.pp > 1) {
-    PartTime &pipeline = of(parts, ServePart::Pipeline);
-    pipeline.links =
-        links.send(double(layout.tp * layout.cp * layout.dp), own * hidden * rates.activationBytes / double(layout.tp));
-    finish(pipeline);
-    turns.combine += moving(pipeline.links);
-  }
-}
 
 /// Layers without experts exchange nothing where others do; models without experts exchange sums in every layer.
 void ServeStep::addTurns(LayerTurns &turns, const std::array<PartTime, servePartCount> &parts,

@@ -30,8 +30,19 @@ struct StepLoad {
   double rows() const { return sequences * tokens; }
 };
 
-enum class ServePart : uint8_t { Attention, Experts, Dense, Head, Draft, Dispatch, Tensor, Context, Pipeline };
-inline constexpr size_t servePartCount = 9;
+enum class ServePart : uint8_t {
+  Attention,
+  Experts,
+  Dense,
+  Head,
+  Draft,
+  Dispatch,
+  Tensor,
+  Context,
+  Pipeline,
+  Vocabulary
+};
+inline constexpr size_t servePartCount = 10;
 
 /// One part on one device.
 struct PartTime {
@@ -41,6 +52,8 @@ struct PartTime {
   double waiting = 0; ///< of these seconds, those that memory takes
   Bound bound = Bound::Memory;
 };
+
+inline PartTime &of(std::array<PartTime, servePartCount> &parts, ServePart part) { return parts[size_t(part)]; }
 
 /// A step of one batch through all stages.
 struct StepTime {
@@ -88,6 +101,7 @@ private:
                 const StepLoad &load, double linkShare) const;
   void addRoutes(PartTime &part, LayerTurns &turns, const RankShare &share, const StepLoad &load,
                  double linkShare) const;
+  LinkUse vocabularyLinks(const RankShare &share, const StepLoad &load) const;
   Turn moving(const LinkUse &use) const;
   void addTurns(LayerTurns &turns, const std::array<PartTime, servePartCount> &parts, const RankShare &share) const;
   Copies copiesOf(const StepLoad &load) const;
@@ -99,6 +113,10 @@ private:
   double cacheTraffic(const AttentionSizes &sizes, const StepLoad &load) const;
   /// New rows of each of a data-parallel rank's devices.
   double rowsOf(const StepLoad &load) const { return load.rows() / double(layout.cp); }
+  /// Rows of logits that each of these devices gets.
+  double outputRowsOf(const StepLoad &load) const {
+    return load.sequences / double(layout.cp) * std::min(load.tokens, 1 + double(request.workload.serve.draftTokens));
+  }
   /// Bytes of a layer that a device has after its keys, or its queries and partial outputs, were passed on.
   struct Passed {
     double keys = 0, queries = 0, outputs = 0;

@@ -18,7 +18,7 @@ constexpr int64_t maxRanks = 4096;
 constexpr int64_t maxLayers = 65536;
 constexpr size_t maxEntries = size_t(1) << 24;
 constexpr size_t maxChosen = 1024;              // experts of a token
-constexpr int64_t maxTokens = int64_t(1) << 36; // of all entries of a phase of a layer
+constexpr int64_t maxTokens = int64_t(1) << 36; // of all entries of a phase of a layer; and output rows
 constexpr char remedy[] = "write it with DIR/run COMMAND --expert-stats FILE";
 
 std::vector<SourcedChoice> readPhase(const JsonFields &layer, const char *phase, const RouteStatistics &of) {
@@ -63,6 +63,11 @@ RouteStatistics readRoot(const JsonFields &root) {
     statistics.compute = parseComputeType(root.string("compute"));
     if (!statistics.compute)
       root.fail("compute", "is \"" + shortened(root.string("compute")) + "\", must be f32 or bf16");
+  }
+  if (root.has("outputs")) {
+    const JsonFields outputs = root.object("outputs");
+    statistics.prefillOutputs = outputs.integer("prefill", 0, maxTokens);
+    statistics.decodeOutputs = outputs.integer("decode", 0, maxTokens);
   }
   const JsonFields layers = root.object("layers");
   for (const auto &[key, layer] : layers.members())

@@ -1,8 +1,8 @@
 //===- RouteTraffic.cpp - What the routes of a run cost under a placement -----===//
 //
 // Rows of a token to experts and back are counted layer by layer, by the rule that the runtime has, too
-// (k2rt/traffic.h). What goes from stage to stage, and what tensor-parallel ranks gather and scatter, depends on no
-// route: so many rows a token.
+// (k2rt/traffic.h). What goes from stage to stage, what tensor-parallel ranks gather and scatter, and what ranks with
+// parts of embedding and head exchange depends on no route: so many rows a token, and so many an output row.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,6 +18,40 @@
 
 using namespace k2c;
 
+/// To each other rank of a group, on the same node.
+static void addSlices(ExpertDivision &division, const ModelSpec &spec, int64_t tp, DType compute) {
+  for (const LayerKind &kind : layerKinds(spec)) {
+    Expected<LayerParts> parts = layerParts(spec, kind, tp);
+    const int64_t layers =
+        countWithin(spec.layersOf([&](const LayerKind &other) { return other == kind; }), {0, spec.layerCount()});
+    auto add = [&](const std::vector<int64_t> &widths, DType type) {
+      for (const int64_t width : widths) {
+        division.ofToken[0].rows += layers * (tp - 1);
+        division.ofToken[0].bytes += layers * (tp - 1) * width * byteWidth(type);
+      }
+    };
+    if (parts) {
+      add(parts->gathered, compute);
+      add(parts->scattered, DType::F32);
+    }
+  }
+}
+
+/// A token's id goes to each other of the `ranks` of a stage, and its part of the columns comes back; an output row
+/// goes to each, and its part of the logits comes back.
+static void addVocabulary(ExpertDivision &division, const ModelSpec &spec, int64_t ranks, DType compute) {
+  constexpr int64_t idBytes = 4, logitBytes = 4;
+  const int64_t ofNode = std::max<int64_t>(ranks / division.nodes, 1);
+  const std::array<int64_t, 2> others{ofNode - 1, ranks - ofNode};
+  for (size_t tier = 0; tier < others.size(); ++tier) {
+    RowsOfRow &token = division.ofToken[tier], &output = division.ofOutput[tier];
+    token.rows += 2 * others[tier];
+    token.bytes += others[tier] * (idBytes + spec.hidden / ranks * byteWidth(compute));
+    output.rows += 2 * others[tier];
+    output.bytes += others[tier] * (spec.hidden * byteWidth(compute) + spec.vocab / ranks * logitBytes);
+  }
+}
+
 ExpertDivision k2c::expertDivision(const ModelSpec &spec, const Topology &topology, const ParallelLayout &layout,
                                    DType compute) {
   ExpertDivision division;
@@ -30,21 +64,8 @@ ExpertDivision k2c::expertDivision(const ModelSpec &spec, const Topology &topolo
   division.isTwoHop = division.nodes > 1 && division.nodes < layout.ep;
   division.rowBytes = spec.hidden * byteWidth(compute);
   division.messageBytes = k2rt_message_bytes(division.rowBytes, spec.moe ? spec.moe->topK : 0);
-  for (const LayerKind &kind : layerKinds(spec)) {
-    Expected<LayerParts> parts = layerParts(spec, kind, layout.tp);
-    const int64_t layers =
-        countWithin(spec.layersOf([&](const LayerKind &other) { return other == kind; }), {0, spec.layerCount()});
-    auto add = [&](const std::vector<int64_t> &widths, DType type) {
-      for (const int64_t width : widths) { // to each other rank of the group
-        division.sliceRows += layers * (layout.tp - 1);
-        division.sliceBytes += layers * (layout.tp - 1) * width * byteWidth(type);
-      }
-    };
-    if (parts) {
-      add(parts->gathered, compute);
-      add(parts->scattered, DType::F32);
-    }
-  }
+  addSlices(division, spec, layout.tp, compute);
+  addVocabulary(division, spec, layout.vocab, compute);
   division.tiers = tierNames(topology);
   division.hasTier = {topology.ranks() > topology.nodes(), topology.nodes() > 1};
   return division;
@@ -123,6 +144,13 @@ void LayerCount::add(const SourcedChoice &choice, RouteTraffic &to) {
   to.nodesMost = std::max(to.nodesMost, rows.nodes);
 }
 
+void addRows(RouteTraffic &traffic, int64_t count, const std::array<RowsOfRow, 2> &ofEach) {
+  for (size_t tier = 0; tier < ofEach.size(); ++tier) {
+    traffic.tiers[tier].messages += Checked(count) * ofEach[tier].rows;
+    traffic.tiers[tier].payloadBytes += Checked(count) * ofEach[tier].bytes;
+  }
+}
+
 } // namespace
 
 Expected<RouteTraffic> k2c::countTraffic(const RouteStatistics &statistics, const ExpertPlacement &placement,
@@ -155,9 +183,11 @@ Expected<RouteTraffic> k2c::countTraffic(const RouteStatistics &statistics, cons
       traffic.tiers[tier].messages += rows;
       traffic.tiers[tier].payloadBytes += Checked(rows) * division.rowBytes;
     }
-    traffic.tiers[0].messages += Checked(count) * division.sliceRows;
-    traffic.tiers[0].payloadBytes += Checked(count) * division.sliceBytes;
+    addRows(traffic, count, division.ofToken);
   }
+  const bool hasPrompts = phase != RoutedPhase::Decode, hasTokens = phase != RoutedPhase::Prefill;
+  addRows(traffic, hasPrompts ? statistics.prefillOutputs : 0, division.ofOutput);
+  addRows(traffic, hasTokens ? statistics.decodeOutputs : 0, division.ofOutput);
   traffic.nodesMean = tokens > 0 ? traffic.nodesMean / tokens : 0;
   for (const SentRows &tier : traffic.tiers)
     if (!tier.payloadBytes.isValid() || !tier.messages.isValid())

@@ -32,10 +32,13 @@ public:
   /// The rows of a step, which has run, the rank that carried each, and their experts as k2rt_ir_step captures them.
   void count(const std::vector<int32_t> &sources, const k2rt_ir_step &step, const int32_t *experts);
   const Counts &of(size_t moeLayer, Phase phase) const { return counts[moeLayer][static_cast<size_t>(phase)]; }
+  /// Rows of which logits were computed.
+  int64_t outputsOf(Phase phase) const { return outputs[static_cast<size_t>(phase)]; }
 
 private:
   const Manifest &manifest;
   std::vector<std::array<Counts, phaseNames.size()>> counts; ///< by layer with experts
+  std::array<int64_t, phaseNames.size()> outputs{};
 };
 
 } // namespace k2c::runtime

@@ -73,7 +73,7 @@ Expected<std::unique_ptr<Rank>> Rank::create(const Bundle &bundle, std::unique_p
                    experts.self,
                    experts.size,
                    nodes.self,
-                   static_cast<int32_t>(manifest.ranks.sliceOf(bundle.rank)),
+                   static_cast<int32_t>(manifest.ranks.placeOf(bundle.rank)),
                    layers[0],
                    layers[1],
                    const_cast<int32_t *>(bundle.placement.entries(0))};

@@ -31,8 +31,9 @@ RouteTraffic::RouteTraffic(const Bundle &bundle) : bundle(bundle) {
     if (site.op != K2RT_ALL_TO_ALL_ROWS)
       continue;
     division.two_hop |= site.axis == K2RT_AXIS_RAIL;
-    if (site.axis != K2RT_AXIS_NODE)
-      (site.quotaRows > 0 ? messageBytes : rowBytes) = site.rowBytes;
+    int64_t &bytes = site.quotaRows > 0 ? messageBytes : rowBytes;
+    if (site.axis != K2RT_AXIS_NODE && bytes == 0) // behind those of layers are those of embedding and head
+      bytes = site.rowBytes;
   }
   tokensOfRank.resize(static_cast<size_t>(ranks.sources()));
   rowsOfRank.assign(manifest.moeLayers.size(), std::vector<int64_t>(static_cast<size_t>(ranks.sources())));

@@ -95,7 +95,7 @@ static Expected<Weights> mapWeights(const FileList &files, const Manifest &manif
     const std::array<int64_t, 2> layers = ranks.layersOf(rank, manifest.layers);
     part = {layers[0], layers[1], ranks.isFirstStage(rank), ranks.isLastStage(rank)};
   }
-  part.part = ranks.sliceOf(rank);
+  part.place = ranks.placeOf(rank);
   Expected<Weights> weights = Weights::map(folder, manifest.weightsIndex, *index, program.description().n_weights,
                                            manifest.shares, placement, part);
   if (!weights)

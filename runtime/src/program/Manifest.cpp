@@ -69,7 +69,11 @@ void readShares(const JsonFields &root, Manifest &manifest) {
     if (!stage.empty() && stage != "first" && stage != "last")
       run.fail("stage", "is \"" + shortened(stage) + "\", must be first or last");
     shares.stage = stage.empty() ? SlotStage::all : stage == "first" ? SlotStage::first : SlotStage::last;
-    shares.parts = run.integer("parts", manifest.ranks.tp, manifest.ranks.tp, 1);
+    const RankFacts &ranks = manifest.ranks;
+    shares.parts = run.integer("parts", 1, std::max(ranks.tp, ranks.vocab), 1);
+    if (shares.parts != 1 && shares.parts != ranks.tp && shares.parts != ranks.vocab)
+      run.fail("parts", "is " + std::to_string(shares.parts) + ", must be 1, the tp=" + std::to_string(ranks.tp) +
+                            " or the vocab=" + std::to_string(ranks.vocab) + " of the layout");
     if (shares.slots % shares.parts != 0)
       run.fail("parts", "is " + std::to_string(shares.parts) + ", must divide the " + std::to_string(shares.slots) +
                             " slots of the run");

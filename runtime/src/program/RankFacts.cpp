@@ -63,6 +63,11 @@ void readLayout(const JsonFields &root, int64_t experts, RankFacts &facts) {
   if (facts.tp < 1 || facts.tp > ofStage || ofStage % facts.tp != 0 || ofNode % facts.tp != 0)
     root.fail("layout", "has tp=" + std::to_string(facts.tp) + ", which must divide the " + std::to_string(ofStage) +
                             " ranks of a stage and the " + std::to_string(ofNode) + " of a node");
+  if (const auto found = axes.find("vocab"); found != axes.end())
+    facts.vocab = found->second;
+  if (facts.vocab != 1 && facts.vocab != ofStage)
+    root.fail("layout", "has vocab=" + std::to_string(facts.vocab) + ", which must be 1 or the " +
+                            std::to_string(ofStage) + " ranks of a stage");
   facts.divideExperts = experts > 0 && ofStage > 1;
   expect("ep", facts.divideExperts ? ofStage : 1);
   expect("dp", ofStage / facts.tp);

@@ -55,6 +55,7 @@ struct RankFacts {
   std::string layout = "dp=1";
   int64_t replicas = 1; ///< copies of the model, each with as many ranks
   int64_t tp = 1;       ///< ranks of a stage, next to each other, that have parts of weights and slices of one step
+  int64_t vocab = 1;    ///< ranks of a stage that have parts of embedding and head: all, or 1
   bool divideExperts = false; ///< the ranks of a stage, those of a layer
   PlacementFacts placement;   ///< of several ranks
   std::vector<CollectiveFacts> collectives;

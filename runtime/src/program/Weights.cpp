@@ -27,7 +27,7 @@ void takePart(std::vector<NamedSlot> &slots, const std::vector<SlotShares> &shar
       own.isElsewhere = own.layer ? *own.layer < part.firstLayer || *own.layer >= part.endLayer
                                   : (run.stage == SlotStage::first && !part.isFirst) ||
                                         (run.stage == SlotStage::last && !part.isLast);
-      own.isElsewhere |= run.parts > 1 && i % run.parts != part.part;
+      own.isElsewhere |= run.parts > 1 && i % run.parts != part.place % run.parts;
       if (own.isElsewhere)
         own.ranges.clear();
     }

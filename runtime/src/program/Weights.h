@@ -42,7 +42,7 @@ struct AbsentExpert {
 struct RankPart {
   int64_t firstLayer = 0, endLayer = INT64_MAX;
   bool isFirst = true, isLast = true;
-  int64_t part = 0;
+  int64_t place = 0; ///< among the ranks of its stage
 };
 
 /// Mapped ranges; slots may share one. Lives as long as anything that reads a slot.

@@ -27,7 +27,14 @@ void writeStatistics(const ExpertStatistics &statistics, const Manifest &manifes
     }
     json.endObject();
   }
-  json.endObject().endObject().endLine();
+  json.endObject();
+  if (manifest.ranks.vocab > 1) { // these travel
+    json.key("outputs").beginObject();
+    for (const Phase phase : {Phase::prefill, Phase::decode})
+      json.key(phaseNames[static_cast<size_t>(phase)]).value(statistics.outputsOf(phase));
+    json.endObject();
+  }
+  json.endObject().endLine();
 }
 
 } // namespace k2c::runtime

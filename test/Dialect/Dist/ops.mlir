@@ -86,3 +86,26 @@ func.func @slices(%x: tensor<?x64xf32, #tok>, %p: tensor<?x64xf32, #nn.rows<gath
       -> tensor<?x64xf32, #tok>, tensor<?x64xf32, #tok>
   return
 }
+
+// -----
+
+// Rows that all ranks of a stage work on, and what each makes of them.
+#output = #nn.rows<output>
+#message = #nn.rows<message, site = 0, max = 32>
+#recv = #nn.rows<recv, site = 0, max = 32>
+#back = #nn.rows<subtree, site = 1, max = 32>
+!counts = !dist.counts<members = 2>
+// CHECK-LABEL: func.func @shared
+// CHECK-SAME: %[[X:[a-z0-9]+]]: tensor<?x64xf32, #output>
+func.func @shared(%x: tensor<?x64xf32, #output>, %in: tensor<?x64xf32, #message>, %parts: tensor<?x32xf32, #back>,
+                  %came: !counts) {
+  // CHECK: %[[SENT:sent]], %[[RETURNED:returned]] = dist.share_plan %[[X]] : tensor<?x64xf32, #output> -> !dist.counts<members = 2>, !dist.counts<members = 2>
+  %sent, %returned = dist.share_plan %x : tensor<?x64xf32, #output> -> !counts, !counts
+  // CHECK: %[[ALL:all]] = dist.close_gaps %{{.*}}, %{{.*}} : tensor<?x64xf32, #message>, !dist.counts<members = 2> -> tensor<?x64xf32, #recv>
+  %all = dist.close_gaps %in, %came : tensor<?x64xf32, #message>, !counts -> tensor<?x64xf32, #recv>
+  // CHECK: %{{back}} = dist.share_return %[[ALL]], %{{.*}} : tensor<?x64xf32, #recv>, !dist.counts<members = 2> -> !dist.counts<members = 2>
+  %back = dist.share_return %all, %came : tensor<?x64xf32, #recv>, !counts -> !counts
+  // CHECK: %{{joined}} = dist.join_columns %{{.*}}, %[[RETURNED]] : tensor<?x32xf32, #subtree>, !dist.counts<members = 2> -> tensor<?x64xf32, #output>
+  %joined = dist.join_columns %parts, %returned : tensor<?x32xf32, #back>, !counts -> tensor<?x64xf32, #output>
+  return
+}

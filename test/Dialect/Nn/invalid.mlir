@@ -511,3 +511,43 @@ func.func @capture_of_an_embedding_has_no_layer(%x: !x, %b: !nn.batch, %l: index
   nn.capture %x, %b embed layer %l : !x
   return
 }
+
+// -----
+
+func.func @token_ids_c1(%b: !nn.batch) {
+  // expected-error @below {{'nn.token_ids' op [C1] expects the result in row space token, got output}}
+  %0 = nn.token_ids %b : tensor<?x1xi32, #nn.rows<output>>
+  return
+}
+
+// -----
+
+func.func @token_ids_c2_element(%b: !nn.batch) {
+  // expected-error @below {{'nn.token_ids' op [C2] expects an id of type 'i32', got 'f32'}}
+  %0 = nn.token_ids %b : tensor<?x1xf32, #nn.rows<token>>
+  return
+}
+
+// -----
+
+func.func @token_ids_c2_columns(%b: !nn.batch) {
+  // expected-error @below {{'nn.token_ids' op [C2] expects a row of ids of shape [1], got [2]}}
+  %0 = nn.token_ids %b : tensor<?x2xi32, #nn.rows<token>>
+  return
+}
+
+// -----
+
+func.func @lookup_c2(%w: tensor<512x48xf32>, %ids: tensor<?x1xi32, #nn.rows<token>>) {
+  // expected-error @below {{'nn.lookup' op [C2] expects table width 48 to equal result width 64}}
+  %0 = nn.lookup %ids, %w : tensor<512x48xf32> : tensor<?x1xi32, #nn.rows<token>> -> tensor<?x64xf32, #nn.rows<token>>
+  return
+}
+
+// -----
+
+func.func @lookup_c3(%w: tensor<512x64xf32>, %ids: tensor<?x2xi32, #nn.rows<token>>) {
+  // expected-error @below {{'nn.lookup' op [C3] expects a row of ids of shape [1], got [2]}}
+  %0 = nn.lookup %ids, %w : tensor<512x64xf32> : tensor<?x2xi32, #nn.rows<token>> -> tensor<?x64xf32, #nn.rows<token>>
+  return
+}

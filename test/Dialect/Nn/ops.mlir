@@ -115,6 +115,10 @@ module @model attributes {
   func.func @step(%b: !nn.batch) attributes {nn.entry = "serve"} {
     // CHECK: nn.embed @embed, %{{.*}} : tensor<?x64xf32, #tok>
     %0 = nn.embed @embed, %b : !x
+    // CHECK: %[[IDS:.*]] = nn.token_ids %{{.*}} : tensor<?x1xi32, #tok>
+    %ids = nn.token_ids %b : tensor<?x1xi32, #nn.rows<token>>
+    // CHECK: nn.lookup %[[IDS]], @embed : tensor<?x1xi32, #tok> -> tensor<?x64xf32, #tok>
+    %looked_up = nn.lookup %ids, @embed : tensor<?x1xi32, #nn.rows<token>> -> !x
     // CHECK: nn.capture %{{.*}}, %{{.*}} embed : tensor
     nn.capture %0, %b embed : !x
     // CHECK: nn.layers %{{.*}}, %{{.*}} [@dense_layer[0 to 1], @moe_layer[1 to 3]] : tensor
