@@ -6,8 +6,8 @@
 //   nn.layers %x, %b [@a[0 to 1], (@b, @c)[1 to 6]]     call @a(0); scf.for 1 to 5 step 2 { @b, @c }; call @b(5)
 //   the same, of_stage                                  %f, %e = rt.stage_layers 1 to 6;  scf.for %f to %e { .. }
 //
-// An exchange is a start and its wait. What goes from stage to stage stands in a function of its own, since entries
-// that do a step by halves come to it twice, and a site has one start and one wait.
+// An exchange is a start and its wait. Outside of layers it stands in a function of its own, since entries that do a
+// step by halves come to it twice, and a site has one start and one wait.
 //
 //===----------------------------------------------------------------------===//
 #include "LowerFunction.h"
@@ -19,7 +19,6 @@ using namespace mlir;
 
 namespace k2c {
 
-/// Counts of what came are the last result; where the program knows them, an operand.
 /// Calls a function of its own, which has the only start and wait of a site, whoever calls it; builds in it.
 static OpBuilder inOwnFunction(OpBuilder &b, Location loc, const Twine &name) {
   auto function = func::FuncOp::create(loc, name.str(), b.getFunctionType({}, {}));
@@ -34,7 +33,7 @@ static OpBuilder inOwnFunction(OpBuilder &b, Location loc, const Twine &name) {
   return body;
 }
 
-/// Outside of layers in a function of its own, as a step in halves runs what an entry does twice.
+/// Counts of what came are the last result; where the program knows them, an operand.
 void FunctionLowering::lowerCollective(OpBuilder &around, dist::AllToAllOp op) {
   Location loc = op.getLoc();
   OpBuilder b = layer ? around : inOwnFunction(around, loc, "exchange" + Twine(op.getSite()));
@@ -58,6 +57,7 @@ void FunctionLowering::lowerSlices(OpBuilder &b, Operation *op) {
   rt::CollectiveWaitOp::create(b, op->getLoc(), site);
 }
 
+/// Rows of the step, to the next stage or from the one before.
 void FunctionLowering::lowerStage(OpBuilder &b, StringRef name, int64_t number, Value rows) {
   Location loc = rows.getLoc();
   OpBuilder body = inOwnFunction(b, loc, name + Twine(number));

@@ -14,6 +14,7 @@
 //===----------------------------------------------------------------------===//
 #include "VerifyShared.h"
 #include "dialects/Nn/NnVerify.h"
+#include "k2c/Transforms/PlanAttr.h"
 
 using namespace mlir;
 
@@ -28,7 +29,8 @@ namespace {
 /// One site, and what it takes its rows and counts from.
 class SharedSite {
 public:
-  SharedSite(Origins &origins, StringRef who) : origins(origins), who(who) {}
+  SharedSite(ModuleOp module, Origins &origins, StringRef who)
+      : stage(stageRanksOf(module)), origins(origins), who(who) {}
 
   LogicalResult verifySent(dist::AllToAllOp op);
   LogicalResult verifyReturned(dist::AllToAllOp op);
@@ -41,6 +43,7 @@ public:
 private:
   LogicalResult verifyPart(dist::AllToAllOp op, const Made &rows);
 
+  const StageRanks stage;
   Origins &origins;
   StringRef who;
 };
@@ -63,8 +66,13 @@ FailureOr<Run<dist::SharePlanOp>> SharedSite::planOf(dist::AllToAllOp op) {
                     << "' of 'dist.share_plan'; share rows as shard-vocabulary does";
 }
 
-/// What goes to all is what was counted.
+/// What goes to all that have parts is what was counted.
 LogicalResult SharedSite::verifySent(dist::AllToAllOp op) {
+  if (const int64_t members = op.getTo().getType().getMembers();
+      op.getAxis() != dist::Axis::Ep || members != stage.ofVocabulary)
+    return refuse(op) << "shares rows with " << members << " members of group " << stringifyAxis(op.getAxis())
+                      << ", and the plan's layout has vocab=" << stage.ofVocabulary
+                      << "; share them with all ranks of the stage";
   FailureOr<Run<dist::SharePlanOp>> plan = planOf(op);
   if (failed(plan))
     return failure();
@@ -89,7 +97,10 @@ LogicalResult SharedSite::verifyPart(dist::AllToAllOp op, const Made &rows) {
 /// As many rows go back to each member as it has sent, and as many come back as this rank has.
 LogicalResult SharedSite::verifyReturned(dist::AllToAllOp op) {
   Made counts = origins.of(op.getTo(), {});
-  auto back = cast<dist::ShareReturnOp>(counts.op());
+  auto back = dyn_cast<dist::ShareReturnOp>(counts.op());
+  if (!back)
+    return refuse(op) << "shared rows go back by " << counts.name()
+                      << ", expected the counts of 'dist.share_return'; let them go back as they came";
   Operation *place = counts.call ? counts.call.getOperation() : back.getOperation();
   FailureOr<Run<dist::SharePlanOp>> plan = planOf(op);
   FailureOr<dist::AllToAllOp> sent = siteOf(place, back.getCame(), counts.call);
@@ -105,19 +116,19 @@ LogicalResult SharedSite::verifyReturned(dist::AllToAllOp op) {
   if (in.getKind() != nn::RowKind::Recv || in.getSite() != int64_t(sent->getSite()) ||
       out.getKind() != nn::RowKind::Subtree || out.getSite() != int64_t(op.getSite()))
     return refuse(op) << "site " << op.getSite() << " is given " << in << " and makes " << out
-                      << ", expected what arrived at site " << sent->getSite() << ", and sums of its own number";
+                      << ", expected what arrived at site " << sent->getSite() << ", and rows of its own number";
   return verifyPart(op, origins.of(op.getInput(), {}));
 }
 
 } // namespace
 
 LogicalResult verifyShared(dist::AllToAllOp op, Origins &origins, StringRef who) {
-  SharedSite site(origins, who);
+  SharedSite site(op->getParentOfType<ModuleOp>(), origins, who);
   return op.getFrom() ? site.verifyReturned(op) : site.verifySent(op);
 }
 
 LogicalResult verifyGaps(Run<dist::CloseGapsOp> gaps, Origins &origins, StringRef who) {
-  SharedSite site(origins, who);
+  SharedSite site(gaps.place()->getParentOfType<ModuleOp>(), origins, who);
   FailureOr<dist::AllToAllOp> rows = site.siteOf(gaps.place(), gaps.op.getInput(), gaps.call);
   FailureOr<dist::AllToAllOp> came = site.siteOf(gaps.place(), gaps.op.getCame(), gaps.call);
   if (failed(rows) || failed(came))
@@ -133,7 +144,7 @@ LogicalResult verifyGaps(Run<dist::CloseGapsOp> gaps, Origins &origins, StringRe
 }
 
 LogicalResult verifyJoined(Run<dist::JoinColumnsOp> joined, Origins &origins, StringRef who) {
-  SharedSite site(origins, who);
+  SharedSite site(joined.place()->getParentOfType<ModuleOp>(), origins, who);
   FailureOr<dist::AllToAllOp> parts = site.siteOf(joined.place(), joined.op.getInput(), joined.call);
   if (failed(parts))
     return failure();

@@ -8,7 +8,8 @@
 //   %0, %1 = dist.scatter_slices %p                  as many results as a group has ranks
 //   %y = nn.add_partials %0, %1                      these, all, in this order; nothing else reads them
 //
-// Other parts are rows of heads or columns, which ops read that compute each by itself. Who reads what is looked at
+// Other parts are rows of heads or columns, which ops read that compute each by itself. Parts of embedding and head are
+// for rows that are shared with all ranks of a stage, and make columns that go back. Who reads what is looked at
 // before kernels are formed, which changes none of it.
 //
 //===----------------------------------------------------------------------===//
@@ -101,8 +102,8 @@ LogicalResult Parts::verifyScatter(dist::ScatterSlicesOp op) {
 /// A part of heads or of an MLP is for the rows of a group's step, one of embedding or head for what ranks share; those
 /// have the columns of their part.
 LogicalResult Parts::verifyRows(Operation *op, nn::WeightsOp family) {
-  const nn::RowsAttr rows = nn::rowsOf(op->getResult(0).getType());
-  const bool isShared = rows && rows.getKind() == nn::RowKind::Recv && isa<nn::LinearOp, nn::LookupOp>(op);
+  const nn::RowsAttr rows = op->getNumResults() > 0 ? nn::rowsOf(op->getResult(0).getType()) : nn::RowsAttr();
+  const bool isShared = isa<nn::LinearOp, nn::LookupOp>(op) && op->getOperand(0).getDefiningOp<dist::CloseGapsOp>();
   const bool isOfGroup = rows && rows.getKind() == nn::RowKind::Gathered;
   const int64_t parts = family.getParts().value_or(1), last = family.getTensorType().getRank() - 1;
   const int64_t columns = isa<nn::LookupOp>(op) ? last : 0;
@@ -127,6 +128,12 @@ LogicalResult Parts::verifyUser(nn::WeightUser user) {
     if (auto family = ref.family ? symbols.lookup<nn::WeightsOp>(ref.family.getValue()) : nn::WeightsOp();
         family && failed(verifyRows(op, family)))
       return failure();
+  const bool makesColumns = isa<nn::LinearOp, nn::LookupOp>(op) && nn::rowsOf(op->getResult(0).getType()) &&
+                            nn::rowsOf(op->getResult(0).getType()).getKind() == nn::RowKind::Recv;
+  for (Operation *reader : op->getUsers())
+    if (makesColumns && !isa<dist::AllToAllOp, dist::ShareReturnOp>(reader))
+      return refuse(reader) << "'" << reader->getName()
+                            << "' reads what a rank has of the columns; return it to who puts them together";
   for (Operation *reader : op->getUsers())
     if (isPartial(op) && !isa<dist::ScatterSlicesOp>(reader))
       return refuse(reader) << "'" << reader->getName()

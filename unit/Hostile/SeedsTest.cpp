@@ -101,7 +101,7 @@ TEST(Seeds, Statistics) {
   const Expected<RouteStatistics> read = parseStatistics(readFile(seedPath("Statistics/two.json")), "s.json");
   ASSERT_TRUE(read) << read.error().text();
   EXPECT_EQ(read->layers.size(), 2u);
-  EXPECT_EQ(read->decodeOutputs, 6);
+  EXPECT_EQ(read->outputs->decode, 6);
 }
 
 TEST(Seeds, StepRecord) {

@@ -81,14 +81,21 @@ TEST(RouteTraffic, OutputRowsAreOfAPhase) {
   by.ofToken = {{{1, 10}, {2, 30}}};
   by.ofOutput = {{{2, 100}, {4, 300}}};
   RouteStatistics statistics = tokens(by, {{0, {0, 1}, 5}}, {{0, {0, 1}, 2}});
-  statistics.prefillOutputs = 3;
-  statistics.decodeOutputs = 20;
+  statistics.outputs = {3, 20};
   const auto sent = [&](RoutedPhase phase) { return countTraffic(statistics, before(by), by, phase)->tiers; };
   EXPECT_EQ(sent(RoutedPhase::Prefill)[0].messages.value(), 5 * 1 + 3 * 2) << "experts of rank 0 send nothing";
   EXPECT_EQ(sent(RoutedPhase::Prefill)[0].payloadBytes.value(), 5 * 10 + 3 * 100);
   EXPECT_EQ(sent(RoutedPhase::Decode)[1].messages.value(), 2 * 2 + 20 * 4);
   EXPECT_EQ(sent(RoutedPhase::Decode)[1].payloadBytes.value(), 2 * 30 + 20 * 300);
   EXPECT_EQ(sent(RoutedPhase::Both)[1].payloadBytes.value(), 7 * 30 + 23 * 300);
+  statistics.outputs.reset();
+  Expected<RouteTraffic> unknown = countTraffic(statistics, before(by), by, RoutedPhase::Both);
+  ASSERT_FALSE(unknown);
+  EXPECT_EQ(unknown.error().text(),
+            "outputs: are not stated, and ranks that divide the head send each other rows and logits of these; count "
+            "anew, with this build: --expert-stats");
+  by.ofOutput = {};
+  EXPECT_TRUE(countTraffic(statistics, before(by), by, RoutedPhase::Both)) << "whole on each rank";
 }
 
 TEST(RouteTraffic, RanksOfAStageExchangeForTheirVocabulary) {

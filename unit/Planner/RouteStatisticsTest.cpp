@@ -71,9 +71,9 @@ TEST(RouteStatistics, OutputRowsAreOfAPhase) {
   };
   Expected<RouteStatistics> read = parseStatistics(with(R"({"prefill":3,"decode":68719476736})"), "s.json");
   ASSERT_TRUE(read) << read.error().text();
-  EXPECT_EQ(read->prefillOutputs, 3);
-  EXPECT_EQ(read->decodeOutputs, 68719476736);
-  EXPECT_EQ(parseStatistics(withEntry(""), "s.json")->decodeOutputs, 0) << "not stated";
+  EXPECT_EQ(read->outputs->prefill, 3);
+  EXPECT_EQ(read->outputs->decode, 68719476736);
+  EXPECT_FALSE(parseStatistics(withEntry(""), "s.json")->outputs) << "not stated";
   EXPECT_EQ(refusal(with(R"({"prefill":-1,"decode":0})")), "outputs.prefill: is -1, must be within 0..68719476736");
   EXPECT_EQ(refusal(with(R"({"prefill":0,"decode":68719476737})")),
             "outputs.decode: is 68719476737, must be within 0..68719476736");

@@ -223,6 +223,15 @@ TEST(RankFacts, TheVocabularyIsDividedByAllRanksOfAStage) {
   pair.manifest["shares"] = {{{"slots", 2}, {"parts", 3}}};
   pair.write();
   EXPECT_EQ(opening(pair), "manifest.json: shares[0].parts: is 3, must be within 1..2" + again);
+  const int64_t weights = pair.manifest["memory"]["weights"];
+  const auto shares = [&](int64_t items) {
+    pair.manifest["shares"] = {{{"slots", 8}, {"parts", 2}, {"items", items}, {"item_bytes", weights / 8}}};
+    pair.write();
+    return opening(pair);
+  };
+  EXPECT_EQ(shares(3),
+            "manifest.json: shares: count more bytes than memory.weights, " + std::to_string(weights) + again);
+  EXPECT_EQ(shares(2).find("manifest.json: shares"), std::string::npos) << "ranks have a half each";
   FakeBundle four("fake_ranks4");
   four.manifest["layout"] = "tp=2,ep=4,dp=2,vocab=4";
   four.manifest["model"]["heads"] = 4;

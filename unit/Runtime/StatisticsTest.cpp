@@ -70,7 +70,7 @@ TEST(ExpertStatistics, AFileHasFixedOrderAndAllTokens) {
       statisticsOf(fake, {"perplexity", (fake.writeFile("t.json", "[[15,1,15]]"), fake.path("t.json"))}),
       "{\"format\":1,\"model\":\"fake\",\"experts\":16,\"ranks\":1,\"compute\":\"f32\",\"layers\":{\"1\":{\"prefill\":["
       "{\"source\":0,\"experts\":[0,15],\"tokens\":1},{\"source\":0,\"experts\":[1,2],\"tokens\":1},"
-      "{\"source\":0,\"experts\":[2,3],\"tokens\":1}],\"decode\":[]}}}\n");
+      "{\"source\":0,\"experts\":[2,3],\"tokens\":1}],\"decode\":[]}},\"outputs\":{\"prefill\":3,\"decode\":0}}\n");
 }
 
 TEST(ExpertStatistics, RanksCountTheirOwnTokens) {

@@ -40,7 +40,10 @@ struct RouteStatistics {
   int64_t experts = 0, ranks = 1;
   std::optional<DType> compute;    ///< of the run: type of the rows that ranks exchanged; none: not stated
   std::map<int64_t, Layer> layers; ///< by index in the checkpoint
-  int64_t prefillOutputs = 0, decodeOutputs = 0; ///< output rows of all ranks; 0: none, or not stated
+  struct Outputs {
+    int64_t prefill = 0, decode = 0;
+  };
+  std::optional<Outputs> outputs; ///< rows of logits of all ranks; none: not stated
 };
 
 /// Reads the text of `file`: every number has a range, so that sums of them do not overflow.

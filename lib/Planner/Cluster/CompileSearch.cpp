@@ -11,6 +11,7 @@
 #include "Ranking.h"
 #include "Space.h"
 #include "k2c/Planner/Planner.h"
+#include "k2c/Planner/TensorParts.h"
 
 #include <algorithm>
 #include <set>
@@ -18,7 +19,7 @@
 using namespace k2c;
 using namespace k2c::planner;
 
-/// Each layout once, by its text.
+/// Each layout once, by its text, whole and with parts of embedding and head where the model has any.
 static std::vector<ParallelLayout> programSpace(const PlanRequest &request) {
   std::vector<ParallelLayout> all = servingSpace(request), space;
   for (std::optional<int64_t> stages = 1; stages; stages = nextStages(request.spec, request.topology, *stages))
@@ -27,6 +28,12 @@ static std::vector<ParallelLayout> programSpace(const PlanRequest &request) {
       layout.overlap = overlap;
       all.push_back(layout);
     }
+  for (size_t i = 0, whole = all.size(); i < whole; ++i) {
+    ParallelLayout layout = all[i];
+    layout.vocab = layout.devicesOfStage();
+    if (layout.vocab > 1 && checkVocabularyParts(request.spec, layout.vocab))
+      all.push_back(std::move(layout));
+  }
   std::set<std::string> known;
   for (const ParallelLayout &layout : all)
     if (known.insert(format(layout, PlanPhase::Serve)).second)

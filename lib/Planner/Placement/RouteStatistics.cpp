@@ -66,8 +66,7 @@ RouteStatistics readRoot(const JsonFields &root) {
   }
   if (root.has("outputs")) {
     const JsonFields outputs = root.object("outputs");
-    statistics.prefillOutputs = outputs.integer("prefill", 0, maxTokens);
-    statistics.decodeOutputs = outputs.integer("decode", 0, maxTokens);
+    statistics.outputs = {outputs.integer("prefill", 0, maxTokens), outputs.integer("decode", 0, maxTokens)};
   }
   const JsonFields layers = root.object("layers");
   for (const auto &[key, layer] : layers.members())

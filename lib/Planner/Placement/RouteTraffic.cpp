@@ -186,8 +186,13 @@ Expected<RouteTraffic> k2c::countTraffic(const RouteStatistics &statistics, cons
     addRows(traffic, count, division.ofToken);
   }
   const bool hasPrompts = phase != RoutedPhase::Decode, hasTokens = phase != RoutedPhase::Prefill;
-  addRows(traffic, hasPrompts ? statistics.prefillOutputs : 0, division.ofOutput);
-  addRows(traffic, hasTokens ? statistics.decodeOutputs : 0, division.ofOutput);
+  if (const RowsOfRow &away = division.ofOutput[1], &near = division.ofOutput[0];
+      !statistics.outputs && away.rows + near.rows > 0)
+    return Error{"outputs", "are not stated, and ranks that divide the head send each other rows and logits of these",
+                 "count anew, with this build: --expert-stats"};
+  const RouteStatistics::Outputs outputs = statistics.outputs.value_or(RouteStatistics::Outputs());
+  addRows(traffic, hasPrompts ? outputs.prefill : 0, division.ofOutput);
+  addRows(traffic, hasTokens ? outputs.decode : 0, division.ofOutput);
   traffic.nodesMean = tokens > 0 ? traffic.nodesMean / tokens : 0;
   for (const SentRows &tier : traffic.tiers)
     if (!tier.payloadBytes.isValid() || !tier.messages.isValid())

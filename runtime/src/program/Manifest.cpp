@@ -240,8 +240,10 @@ void checkGroups(const JsonFields &root, const Manifest &manifest) {
 
 /// Shares count no more bytes than there are weights of all stages and parts: no sum of them overflows.
 void checkShares(const JsonFields &root, const Manifest &manifest) {
-  int64_t left = (manifest.memory.weights + (manifest.ranks.stages.empty() ? 0 : manifest.memory.cache)) *
-                 manifest.ranks.stageCount() * manifest.ranks.tp; // no stage has more weights than the fullest of both
+  int64_t left =
+      (manifest.memory.weights + (manifest.ranks.stages.empty() ? 0 : manifest.memory.cache)) *
+      manifest.ranks.stageCount() *
+      std::max(manifest.ranks.tp, manifest.ranks.vocab); // no stage has more weights than the fullest of both
   for (const SlotShares &run : manifest.shares) {
     const int64_t items = run.slots * k2rt_share_blocks(&run.share) * run.share.items;
     if (items == 0)

@@ -1,7 +1,8 @@
 // The layout decides what the rest must say: "ep=R,dp=R,pp=S,replicas=N" is N copies of S stages of R ranks that divide
-// experts and sequences, "tp=T,ep=R,dp=D" of T D = R ranks in groups of T, and nothing else. Each rank is listed with
-// what it has, each site with what may arrive there. Programs whose steps may go in two halves say of how many rows one
-// is, as the program has buffers for no more: together they must hold the largest step that the limits allow.
+// experts and sequences, "tp=T,ep=R,dp=D" of T D = R ranks in groups of T, either with "vocab=R", and nothing else.
+// Each rank is listed with what it has, each site with what may arrive there. Programs whose steps may go in two halves
+// say of how many rows one is, as the program has buffers for no more: together they must hold the largest step that
+// the limits allow.
 #include "program/RankFacts.h"
 #include "base/File.h"
 #include "base/Utf8.h"

@@ -27,14 +27,10 @@ void writeStatistics(const ExpertStatistics &statistics, const Manifest &manifes
     }
     json.endObject();
   }
-  json.endObject();
-  if (manifest.ranks.vocab > 1) { // these travel
-    json.key("outputs").beginObject();
-    for (const Phase phase : {Phase::prefill, Phase::decode})
-      json.key(phaseNames[static_cast<size_t>(phase)]).value(statistics.outputsOf(phase));
-    json.endObject();
-  }
-  json.endObject().endLine();
+  json.endObject().key("outputs").beginObject();
+  for (const Phase phase : {Phase::prefill, Phase::decode})
+    json.key(phaseNames[static_cast<size_t>(phase)]).value(statistics.outputsOf(phase));
+  json.endObject().endObject().endLine();
 }
 
 } // namespace k2c::runtime
