@@ -25,27 +25,32 @@ static void onInterrupt(int) {
     probe->interrupt();
 }
 
-void catchInterrupt() {
+/// With work that is stopped in order, calls that wait go on behind the handler: a file that stdio writes would have a
+/// hole where its write was interrupted.
+static void install(bool hasWorkNow) {
+  hasWork = hasWorkNow;
   struct sigaction action = {};
   action.sa_handler = onInterrupt;
-  action.sa_flags = SA_RESTART; // a file that stdio writes would have a hole where its write was interrupted
+  action.sa_flags = hasWorkNow ? SA_RESTART : 0;
   ::sigemptyset(&action.sa_mask);
   ::sigaction(SIGINT, &action, nullptr);
 }
 
+void catchInterrupt() { install(false); }
+
 void interruptStops(Engine *engine) {
   runningEngine.store(engine);
-  hasWork = true;
+  install(true);
 }
 
 void interruptStops(RankMember *member) {
   servingRank.store(member);
-  hasWork = member != nullptr;
+  install(member != nullptr);
 }
 
 void interruptStops(LinkProbe *probe) {
   measuringRank.store(probe);
-  hasWork = true;
+  install(true);
 }
 
 } // namespace k2c::runtime
