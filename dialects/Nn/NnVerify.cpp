@@ -19,11 +19,15 @@ LogicalResult EmbedOp::verify() {
   return checkRows(*this, "C1", "the result", getResult().getType(), RowKind::Token);
 }
 
-/// [C2] of embed.
-LogicalResult EmbedOp::verifyWeightTypes(ArrayRef<RankedTensorType> types) {
-  if (failed(checkRank(*this, "C2", "a table", types[0], 2)))
+/// [C2] of embed and lookup.
+static LogicalResult checkTable(Operation *op, RankedTensorType table, Type result) {
+  if (failed(checkRank(op, "C2", "a table", table, 2)))
     return failure();
-  return checkEqual(*this, "C2", "table width", widthOf(types[0]), "result width", widthOf(getResult().getType()));
+  return checkEqual(op, "C2", "table width", widthOf(table), "result width", widthOf(result));
+}
+
+LogicalResult EmbedOp::verifyWeightTypes(ArrayRef<RankedTensorType> types) {
+  return checkTable(*this, types[0], getResult().getType());
 }
 
 /// [`id`] a row is one i32.
@@ -44,11 +48,8 @@ LogicalResult TokenIdsOp::verify() {
 /// [C3] of lookup.
 LogicalResult LookupOp::verify() { return checkIds(*this, "C3", getIds()); }
 
-/// [C2] of lookup.
 LogicalResult LookupOp::verifyWeightTypes(ArrayRef<RankedTensorType> types) {
-  if (failed(checkRank(*this, "C2", "a table", types[0], 2)))
-    return failure();
-  return checkEqual(*this, "C2", "table width", widthOf(types[0]), "result width", widthOf(getResult().getType()));
+  return checkTable(*this, types[0], getResult().getType());
 }
 
 /// [C3] of rms_norm.

@@ -91,8 +91,8 @@ ServeMemory::Buffers ServeMemory::buffers(int64_t stepTokens, int64_t sequences,
   b.activations = double(rows) * rates.activationBytes * (4 * hidden + widestRow(context.model) / tp);
   const double outputRows = double(sequences * tokens) / (tp * double(layout.cp));
   b.logits = isLast ? outputRows * double(spec.vocab) * 4 : 0;
-  if (isLast &&
-      layout.vocab > 1) { // rows of all as they came and without gaps, then logits of them as they go and come
+  if (isLast && layout.vocab > 1) {
+    // Rows of all as they came and without gaps, then logits of them as they go and come.
     const double shared = double(layout.vocab) * hidden * rates.activationBytes, parts = double(spec.vocab) * 4;
     b.logits += outputRows * (shared + std::max({shared, parts, 2 * parts - shared}));
   }
