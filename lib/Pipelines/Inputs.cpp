@@ -11,7 +11,6 @@
 #include "k2c/Model/Source.h"
 #include "k2c/Planner/ComputeType.h"
 #include "k2c/Planner/Evaluate.h"
-#include "k2c/Planner/TensorParts.h"
 #include "k2c/Transforms/PlanAttr.h"
 #include <algorithm>
 #include <filesystem>
@@ -103,10 +102,8 @@ ComputeChoice computeOf(const CompileOptions &options, const Inputs &inputs) {
 /// In so many stages: embedding and head whole on each rank, then in parts, where the model takes these.
 std::vector<ParallelLayout> layoutsOfStages(const Inputs &inputs, int64_t stages) {
   std::vector<ParallelLayout> layouts{compileLayout(inputs.spec, inputs.topology, stages)};
-  ParallelLayout divided = layouts.front();
-  divided.vocab = divided.devicesOfStage();
-  if (divided.vocab > 1 && checkVocabularyParts(inputs.spec, divided.vocab))
-    layouts.push_back(divided);
+  if (std::optional<ParallelLayout> divided = withVocabularyParts(inputs.spec, layouts.front()))
+    layouts.push_back(*divided);
   return layouts;
 }
 

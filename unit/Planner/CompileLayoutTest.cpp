@@ -237,6 +237,14 @@ TEST(CompileLayout, AVocabularyOfAllRanksIsThatOfAReplicasStage) {
   EXPECT_EQ(said(llama, "cpu4x2", "tp=2,dp=4,vocab=8"), "tp=2,replicas=4,vocab=2");
 }
 
+TEST(CompileLayout, OnlySeveralRanksDivideAVocabulary) {
+  const ModelSpec kimi = published("kimi-k2");
+  const Topology topology = *loadTopology("cpu4x2");
+  EXPECT_EQ(withVocabularyParts(kimi, compileLayout(kimi, topology, 2))->vocab, 4);
+  EXPECT_FALSE(withVocabularyParts(kimi, compileLayout(kimi, topology, 8))) << "a rank a stage";
+  EXPECT_FALSE(withVocabularyParts(published("smollm3-3b"), compileLayout(kimi, topology))) << "one weight";
+}
+
 TEST(CompileLayout, FewestStagesComeFirst) {
   const Topology topology = *loadTopology("cpu4x2");
   EXPECT_EQ(nextStages(modelOf(13), topology, 1), 2);

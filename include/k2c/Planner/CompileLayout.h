@@ -25,6 +25,10 @@ namespace k2c {
 /// replicas as it takes where its layers are too few.
 ParallelLayout compileLayout(const ModelSpec &spec, const Topology &topology, int64_t stages = 1);
 
+/// `layout` whose ranks have parts of embedding and head, all of a stage. Nothing where a stage is one rank, or the
+/// model does not divide both.
+std::optional<ParallelLayout> withVocabularyParts(const ModelSpec &spec, ParallelLayout layout);
+
 /// More stages than `stages`, the fewest into which the ranks of `topology` and the layers of `spec` can be divided.
 std::optional<int64_t> nextStages(const ModelSpec &spec, const Topology &topology, int64_t stages);
 

@@ -58,6 +58,11 @@ ParallelLayout k2c::compileLayout(const ModelSpec &spec, const Topology &topolog
   return layoutOf(spec, topology, most, topology.ranks() / most);
 }
 
+std::optional<ParallelLayout> k2c::withVocabularyParts(const ModelSpec &spec, ParallelLayout layout) {
+  layout.vocab = layout.devicesOfStage();
+  return layout.vocab > 1 && checkVocabularyParts(spec, layout.vocab) ? std::optional(layout) : std::nullopt;
+}
+
 std::optional<int64_t> k2c::nextStages(const ModelSpec &spec, const Topology &topology, int64_t stages) {
   for (int64_t more = stages + 1; more <= std::min(topology.ranks(), spec.layerCount()); ++more)
     if (dividesRanks(topology, more))
@@ -141,8 +146,8 @@ ParallelLayout nearestCompiled(const ModelSpec &spec, const Topology &topology, 
   bool found = false;
   for (int64_t tp = std::min(layout.tp, topology.ranks()); !found && tp >= 1; --tp)
     found = tryFor(layout.replicas, tp) || tryFor(1, tp);
-  if (layout.vocab > 1 && checkVocabularyParts(spec, nearest.devicesOfStage()))
-    nearest.vocab = nearest.devicesOfStage();
+  if (layout.vocab > 1)
+    nearest = withVocabularyParts(spec, nearest).value_or(nearest);
   const int64_t experts = routedExperts(spec), most = (nearest.ep - 1) * experts;
   if (layout.redundantExperts > 0 && nearest.ep > 1) {
     const int64_t slots = experts + std::min(layout.redundantExperts, most);

@@ -11,7 +11,6 @@
 #include "Ranking.h"
 #include "Space.h"
 #include "k2c/Planner/Planner.h"
-#include "k2c/Planner/TensorParts.h"
 
 #include <algorithm>
 #include <set>
@@ -28,12 +27,9 @@ static std::vector<ParallelLayout> programSpace(const PlanRequest &request) {
       layout.overlap = overlap;
       all.push_back(layout);
     }
-  for (size_t i = 0, whole = all.size(); i < whole; ++i) {
-    ParallelLayout layout = all[i];
-    layout.vocab = layout.devicesOfStage();
-    if (layout.vocab > 1 && checkVocabularyParts(request.spec, layout.vocab))
-      all.push_back(std::move(layout));
-  }
+  for (size_t i = 0, whole = all.size(); i < whole; ++i)
+    if (std::optional<ParallelLayout> divided = withVocabularyParts(request.spec, all[i]))
+      all.push_back(std::move(*divided));
   std::set<std::string> known;
   for (const ParallelLayout &layout : all)
     if (known.insert(format(layout, PlanPhase::Serve)).second)
