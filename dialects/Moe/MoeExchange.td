@@ -5,8 +5,11 @@
 // it goes to each node that has some, once, and from there to the ranks; subtrees are then first those of ranks, and
 // what comes back is one row for each that the node has whole.
 //
-// Experts lie in slots: of a rank, of all ranks of a node, of the world. An op says by `held` how many slots the
-// holders that it speaks of have.
+// Where ranks next to each other have parts of the same experts, that is a hop more: a row that arrived at one of them
+// goes to all, and of each of its choices a part of the sum comes back from each. To the others they are one rank.
+//
+// Experts lie in slots: of a part and its rank, of all ranks of a node, of the world. An op says by `held` how many
+// slots the holders that it speaks of have.
 //
 //===----------------------------------------------------------------------===//
 #ifndef K2C_DIALECTS_MOE_EXCHANGE
@@ -50,13 +53,16 @@ def Moe_RoutePlanOp : Moe_ExchangeOp<"route_plan", [DeclareOpInterfaceMethods<Di
     the sum of a choice. `routes` has, for each row, the message row, the slot on the other member and the returned row
     of each choice, -1 where a choice is none; `sent` and `returned` count rows by member.
 
+    Parts have the same slots as their rank: all members get each row, and return a row for each choice. Routes are then
+    those of the first member, and rows of the others lie as far behind the first of theirs.
+
     ```mlir
     %routes, %sent, %returned = moe.route_plan %s layer %l among 1 to 61 experts 384 slots 384 within world ...
         : !e -> tensor<?x3x8xi32, #tok>, !counts, !counts
     ```
     [C1] choices and routes have the same rows, of tokens or arrived. [C2] choices are i32 [rows, top]. [C3] routes are
-    i32 [rows, 3, top]. [C4] members are smaller than what they are within, and have all of the world's slots, or some.
-    [C5] both counts have the same members.
+    i32 [rows, 3, top]. [C4] members are smaller than what they are within, and have all of the world's slots, or some;
+    parts are within a rank. [C5] both counts have the same members.
   }];
   let names = ["routes", "sent", "returned"];
   let arguments = (ins Nn_Rows:$chosen, Index:$layer, Nn_IndicesAttr:$among, Nn_Int:$count, Nn_Int:$slots,
@@ -125,7 +131,7 @@ def Moe_ReturnPlanOp : Moe_ExchangeOp<"return_plan", [DeclareOpInterfaceMethods<
         : !chosen, !counts -> tensor<?x2xi32, #arrived>, !counts
     ```
     [C1] slots and sums have `recv` rows. [C2] slots are i32 [rows, top], sums i32 [rows, 2]. [C3] both counts have the
-    same members. [C4] the holder is a rank or a node.
+    same members. [C4] the holder is a part, which has no subtree whole, a rank or a node.
   }];
   let names = ["sums", "back"];
   let arguments = (ins Nn_Rows:$chosen, Dist_Counts:$came, Index:$layer, Nn_IndicesAttr:$among, Nn_Int:$count,
@@ -142,22 +148,28 @@ def Moe_ReduceSubtreesOp : Moe_ExchangeOp<"reduce_subtrees"> {
   let summary = "Add the outputs of each row's experts, as far as the rank has whole subtrees";
   let description = [{
     N5's tree over the ids of all `experts` in `order`, cut where experts of a subtree are on other ranks: the sums of
-    the largest subtrees that the rank has whole, and single outputs where a leaf is divided.
+    the largest subtrees that the rank has whole, and single outputs where a leaf is divided. A part has none whole, so
+    that what it has of each output is a row.
 
     ```mlir
     %u = moe.reduce_subtrees %d, %p, %s, %sums layer %l among 1 to 61 experts 384 slots 384 order tree<128>
         : !slots, !permutation, !chosen, tensor<?x2xi32, #arrived> -> !sums
+    %v = moe.reduce_subtrees %d, %p, %s, %sums layer %l among 1 to 61 experts 384 slots 384 by part order tree<128>
+        : !slots, !permutation, !chosen, tensor<?x2xi32, #arrived> -> !sums
     ```
     [C1] the input has the permutation's slots, choices and sums its rows, the result `subtree` rows. [C2] columns and
-    element type are kept. [C3] the tree has N5's leaves. [C4] choices are i32 [rows, top], sums i32 [rows, 2].
+    element type are kept. [C3] the tree has N5's leaves. [C4] choices are i32 [rows, top], sums i32 [rows, 2]. [C5] the
+    holder is a rank or a part.
   }];
   let names = ["partial"];
   let arguments = (ins Nn_Rows:$input, Moe_Permutation:$permutation, Nn_Rows:$chosen, Nn_Rows:$sums, Index:$layer,
-                       Nn_IndicesAttr:$among, Nn_Int:$count, Nn_Int:$slots, OptionalAttr<Moe_TreeAttr>:$order);
+                       Nn_IndicesAttr:$among, Nn_Int:$count, Nn_Int:$slots,
+                       DefaultValuedAttr<Dist_HolderAttr, "::k2c::dist::Holder::Rank">:$holder,
+                       OptionalAttr<Moe_TreeAttr>:$order);
   let results = (outs Nn_Rows:$result);
   let assemblyFormat = [{
     $input `,` $permutation `,` $chosen `,` $sums `layer` $layer `among` custom<Indices>($among) `experts` $count
-    `slots` $slots `` custom<OptionalAttribute>("\"order\"", $order) attr-dict
+    `slots` $slots (`by` `` $holder^)? `` custom<OptionalAttribute>("\"order\"", $order) attr-dict
     `:` type($input) `,` qualified(type($permutation)) `,` type($chosen) `,` type($sums) `->` type($result)
   }];
   let reductions = [Reduces<"order", "Combine", "getCount()">];
@@ -167,27 +179,56 @@ def Moe_MergeSubtreesOp : Moe_ExchangeOp<"merge_subtrees"> {
   let summary = "Add the sums that came back for each row, as far as the node has whole subtrees";
   let description = [{
     As reduce_subtrees on the rank through which a row came to its node: the sums of the node's ranks, each under the
-    first of its choices, become those of the largest subtrees that the node has whole in its `held` slots.
+    first of its choices, become those of the largest subtrees that the node has whole in its `held` slots. So do on the
+    rank through which a row came to its parts the outputs that these have made together.
 
     ```mlir
     %u = moe.merge_subtrees %b, %routes, %s, %sums layer %l among 1 to 61 experts 384 slots 384 held 96 order tree<128>
         : !sums, tensor<?x3x8xi32, #arrived>, !chosen, tensor<?x2xi32, #arrived> -> ...
+    %u = moe.merge_subtrees %y, %routes, %s, %sums layer %l among 1 to 61 experts 384 slots 384 by rank held 48 ...
     ```
     [C1] input and result have `subtree` rows, routes, choices and sums the same `recv` rows. [C2] columns and element
     type are kept. [C3] the tree has N5's leaves. [C4] choices are i32 [rows, top], routes i32 [rows, 3, top], sums
-    i32 [rows, 2].
+    i32 [rows, 2]. [C5] the holder is a node or a rank.
   }];
   let names = ["merged"];
   let arguments = (ins Nn_Rows:$input, Nn_Rows:$routes, Nn_Rows:$chosen, Nn_Rows:$sums, Index:$layer,
-                       Nn_IndicesAttr:$among, Nn_Int:$count, Nn_Int:$slots, Nn_Int:$held,
+                       Nn_IndicesAttr:$among, Nn_Int:$count, Nn_Int:$slots,
+                       DefaultValuedAttr<Dist_HolderAttr, "::k2c::dist::Holder::Node">:$holder, Nn_Int:$held,
                        OptionalAttr<Moe_TreeAttr>:$order);
   let results = (outs Nn_Rows:$result);
   let assemblyFormat = [{
     $input `,` $routes `,` $chosen `,` $sums `layer` $layer `among` custom<Indices>($among) `experts` $count
-    `slots` $slots `held` $held `` custom<OptionalAttribute>("\"order\"", $order) attr-dict
+    `slots` $slots (`by` `` $holder^)? `held` $held `` custom<OptionalAttribute>("\"order\"", $order) attr-dict
     `:` type($input) `,` type($routes) `,` type($chosen) `,` type($sums) `->` type($result)
   }];
   let reductions = [Reduces<"order", "Combine", "getCount()">];
+}
+
+def Moe_AddPartsOp : Moe_ExchangeOp<"add_parts"> {
+  let summary = "Add what ranks have of each expert's output";
+  let description = [{
+    For each choice of the rows that went to all parts, by their routes: the f32 sums of some leaves of the down
+    projection (N1), one of each member, are added as a balanced binary tree in f32, multiplied by the router weight of
+    the choice, and rounded once to the result type (N5). So the row of a choice has the bits that its expert would give
+    it on one rank.
+
+    ```mlir
+    %y = moe.add_parts %b, %returned, %routes weighted %w
+        : tensor<?x64xf32, #nn.rows<subtree, site = 2, max = 8192>>, !dist.counts<members = 2>,
+          tensor<?x3x8xi32, #arrived>, !weights -> tensor<?x64xf32, #nn.rows<subtree, site = 2, max = 4096>>
+    ```
+    [C1] routes and router weights have the same `recv` rows, input and result `subtree` rows of one site. [C2] the
+    input is f32 and has the columns of the result. [C3] members are a power of two, and two or more. [C4] routes are
+    i32 [rows, 3, top], router weights f32 [rows, top].
+  }];
+  let names = ["added"];
+  let arguments = (ins Nn_Rows:$input, Dist_Counts:$returned, Nn_Rows:$routes, Nn_Rows:$weights);
+  let results = (outs Nn_Rows:$result);
+  let assemblyFormat = [{
+    $input `,` $returned `,` $routes `weighted` $weights attr-dict
+    `:` type($input) `,` qualified(type($returned)) `,` type($routes) `,` type($weights) `->` type($result)
+  }];
 }
 
 def Moe_CombineOp : Moe_ExchangeOp<"combine"> {

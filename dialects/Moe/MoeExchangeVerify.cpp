@@ -81,9 +81,10 @@ LogicalResult RoutePlanOp::verify() {
       failed(checkNumbers(*this, "C2", "choices", getChosen(), top)) ||
       failed(checkNumbers(*this, "C3", "routes", getRoutes(), {3, top})))
     return failure();
-  const int64_t planned = getSent().getType().getMembers() * getHeld();
-  const bool isWorld = getWithin() == dist::Holder::World;
-  if (getTo() >= getWithin() || (isWorld ? planned != int64_t(getSlots()) : planned > int64_t(getSlots())))
+  const bool isWorld = getWithin() == dist::Holder::World, isToParts = getTo() == dist::Holder::Part;
+  const int64_t planned = (isToParts ? 1 : getSent().getType().getMembers()) * int64_t(getHeld());
+  if (getTo() >= getWithin() || isToParts != (getWithin() == dist::Holder::Rank) ||
+      (isWorld ? planned != int64_t(getSlots()) : planned > int64_t(getSlots())))
     return emitOpError("[C4] expects members of ")
            << getSlots() << " slots within " << stringifyHolder(getWithin()) << ", got "
            << getSent().getType().getMembers() << " of " << getHeld() << " to " << stringifyHolder(getTo());
@@ -92,9 +93,15 @@ LogicalResult RoutePlanOp::verify() {
   return checkCounts(*this, "C5", getSent(), getReturned());
 }
 
-/// A row crosses to a member at most once, and comes back from it with at most one row for each choice there.
+/// A row crosses to a member at most once, and comes back from it with at most one row for each choice there. Parts get
+/// the same rows.
 dist::CountBounds RoutePlanOp::getCountBounds(Value counts, LimitsAttr limits) {
   const int64_t rows = boundRows(rowsOf(getChosen().getType()), limits), top = widthOf(getChosen().getType());
+  if (getTo() == dist::Holder::Part) {
+    const int64_t choices = rows * std::min<int64_t>(top, getHeld());
+    return counts == getSent() ? dist::CountBounds{rows, rows}
+                               : dist::CountBounds{choices, choices * getSent().getType().getMembers()};
+  }
   if (counts == getSent())
     return {rows, rows * std::min(top, getSent().getType().getMembers())};
   return {rows * std::min<int64_t>(top, getHeld()), rows * top};
@@ -136,7 +143,7 @@ LogicalResult ReturnPlanOp::verify() {
       failed(checkNumbers(*this, "C2", "sums", getSums(), 2)))
     return failure();
   if (getHolder() == dist::Holder::World || getHeld() > getSlots())
-    return emitOpError("[C4] expects a rank or a node with some of ")
+    return emitOpError("[C4] expects a part, a rank or a node with some of ")
            << getSlots() << " slots, got " << stringifyHolder(getHolder()) << " with " << getHeld();
   return checkCounts(*this, "C3", getCame(), getBack());
 }
@@ -148,7 +155,15 @@ dist::CountBounds ReturnPlanOp::getCountBounds(Value, LimitsAttr limits) {
   return {sums, sums};
 }
 
-/// [C1] to [C4] of reduce_subtrees.
+/// Who has subtrees whole, or has one more row of what others have.
+static LogicalResult checkHolder(Operation *op, dist::Holder holder, dist::Holder first, dist::Holder second) {
+  if (holder == first || holder == second)
+    return success();
+  return op->emitOpError("[C5] expects a ")
+         << stringifyHolder(first) << " or a " << stringifyHolder(second) << ", got " << stringifyHolder(holder);
+}
+
+/// [C1] to [C5] of reduce_subtrees.
 LogicalResult ReduceSubtreesOp::verify() {
   PermutationType permutation = getPermutation().getType();
   if (failed(checkRows(*this, "C1", "the input", getInput().getType(), permutation.getSlots())) ||
@@ -159,12 +174,13 @@ LogicalResult ReduceSubtreesOp::verify() {
       failed(checkShape(*this, "C2", "result columns", columnsOf(getResult().getType()),
                         columnsOf(getInput().getType()))) ||
       failed(checkLeaves(*this, getOrderAttr(), getCount())) ||
-      failed(checkNumbers(*this, "C4", "choices", getChosen(), permutation.getTop())))
+      failed(checkNumbers(*this, "C4", "choices", getChosen(), permutation.getTop())) ||
+      failed(checkNumbers(*this, "C4", "sums", getSums(), 2)))
     return failure();
-  return checkNumbers(*this, "C4", "sums", getSums(), 2);
+  return checkHolder(*this, getHolder(), dist::Holder::Rank, dist::Holder::Part);
 }
 
-/// [C1] to [C4] of merge_subtrees.
+/// [C1] to [C5] of merge_subtrees.
 LogicalResult MergeSubtreesOp::verify() {
   const int64_t top = widthOf(getChosen().getType());
   const RowsAttr rows = rowsOf(getChosen().getType());
@@ -178,9 +194,32 @@ LogicalResult MergeSubtreesOp::verify() {
                         columnsOf(getInput().getType()))) ||
       failed(checkLeaves(*this, getOrderAttr(), getCount())) ||
       failed(checkNumbers(*this, "C4", "choices", getChosen(), top)) ||
-      failed(checkNumbers(*this, "C4", "routes", getRoutes(), {3, top})))
+      failed(checkNumbers(*this, "C4", "routes", getRoutes(), {3, top})) ||
+      failed(checkNumbers(*this, "C4", "sums", getSums(), 2)))
     return failure();
-  return checkNumbers(*this, "C4", "sums", getSums(), 2);
+  return checkHolder(*this, getHolder(), dist::Holder::Node, dist::Holder::Rank);
+}
+
+/// [C1] to [C4] of add_parts.
+LogicalResult AddPartsOp::verify() {
+  Type f32 = Float32Type::get(getContext());
+  if (failed(checkRows(*this, "C1", "routes", getRoutes().getType(), RowKind::Recv)) ||
+      failed(checkRows(*this, "C1", "router weights", getWeights().getType(), rowsOf(getRoutes().getType()))) ||
+      failed(checkRows(*this, "C1", "the input", getInput().getType(), RowKind::Subtree)))
+    return failure();
+  const int64_t site = rowsOf(getInput().getType()).getSite();
+  if (RowsAttr rows = rowsOf(getResult().getType()); rows.getKind() != RowKind::Subtree || rows.getSite() != site)
+    return emitOpError("[C1] expects outputs of what came back at site ") << site << ", got " << rows;
+  if (failed(checkElement(*this, "C2", "the input", getInput().getType(), f32)) ||
+      failed(
+          checkShape(*this, "C2", "result columns", columnsOf(getResult().getType()), columnsOf(getInput().getType()))))
+    return failure();
+  if (const int64_t members = getReturned().getType().getMembers(); members < 2 || !llvm::isPowerOf2_64(members))
+    return emitOpError("[C3] expects members that are a power of two, two or more, got ") << members;
+  const int64_t top = widthOf(getWeights().getType());
+  if (failed(checkNumbers(*this, "C4", "routes", getRoutes(), {3, top})))
+    return failure();
+  return checkElement(*this, "C4", "router weights", getWeights().getType(), f32);
 }
 
 /// [C1] to [C4] of combine.

@@ -25,8 +25,8 @@ def Rt_StageEnd : I32Enum<"StageEnd", "a stage of ranks that has what others hav
 
 /// The numbers are those of k2rt/program.h.
 def Rt_Axis : I32Enum<"Axis", "in what the ranks of a group differ", [
-    I32EnumCase<"Tp", 1, "tp">, I32EnumCase<"Ep", 4, "ep">, I32EnumCase<"Pp", 5, "pp">,
-    I32EnumCase<"Node", 7, "node">, I32EnumCase<"Rail", 8, "rail">]> {
+    I32EnumCase<"Tp", 1, "tp">, I32EnumCase<"Etp", 3, "etp">, I32EnumCase<"Ep", 4, "ep">, I32EnumCase<"Pp", 5, "pp">,
+    I32EnumCase<"Node", 7, "node">, I32EnumCase<"Rail", 8, "rail">, I32EnumCase<"Stage", 9, "stage">]> {
   let cppNamespace = "::k2c::rt";
 }
 
@@ -35,8 +35,9 @@ def Rt_Part : I32Enum<"Part", "of a layer's placement", [
   let cppNamespace = "::k2c::rt";
 }
 
-def Rt_Holder : I32Enum<"Holder", "who holds experts: a rank, all ranks of a node, all of the topology", [
-    I32EnumCase<"Rank", 0, "rank">, I32EnumCase<"Node", 1, "node">, I32EnumCase<"World", 2, "world">]> {
+def Rt_Holder : I32Enum<"Holder", "who holds experts: a part of a rank, a rank, all of a node, all of the topology", [
+    I32EnumCase<"Part", 0, "part">, I32EnumCase<"Rank", 1, "rank">, I32EnumCase<"Node", 2, "node">,
+    I32EnumCase<"World", 3, "world">]> {
   let cppNamespace = "::k2c::rt";
 }
 

@@ -47,13 +47,16 @@ void HostEmitter::emitPlacement(rt::PlacementOp op) {
   Value entry =
       LLVM::MulOp::create(b, loc, values.lookup(op.getOrdinal()), constant(k2rt_placement_entries(experts, slots)));
   auto skip = [&](Value entries) { entry = LLVM::AddOp::create(b, loc, entry, entries).getResult(); };
-  const bool isNode = op.getHolder() == rt::Holder::Node;
+  const rt::Holder holder = op.getHolder();
   if (op.getPart() == rt::Part::Places)
     skip(constant(k2rt_placement_places(experts, slots)));
   if (op.getPart() == rt::Part::Subtrees)
-    skip(constant(isNode ? k2rt_placement_node_subtree(experts, slots) : k2rt_placement_rank_subtree(slots)));
-  if (op.getPart() == rt::Part::Held && op.getHolder() != rt::Holder::World) {
-    const size_t field = isNode ? offsetof(k2rt_ir_rank, expert_node) : offsetof(k2rt_ir_rank, expert_rank);
+    skip(constant(holder == rt::Holder::Node   ? k2rt_placement_node_subtree(experts, slots)
+                  : holder == rt::Holder::Rank ? k2rt_placement_rank_subtree(experts, slots)
+                                               : k2rt_placement_part_subtree(slots)));
+  if (op.getPart() == rt::Part::Held && holder != rt::Holder::World) {
+    const size_t field =
+        holder == rt::Holder::Node ? offsetof(k2rt_ir_rank, expert_node) : offsetof(k2rt_ir_rank, expert_rank);
     Value own = LLVM::LoadOp::create(b, loc, i32, at(rank, field));
     skip(LLVM::MulOp::create(b, loc, LLVM::SExtOp::create(b, loc, i64, own).getResult(), constant(op.getCount())));
   }

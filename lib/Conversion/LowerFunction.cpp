@@ -133,8 +133,8 @@ static UnitAttr gatheredAttr(kern::CallOp call) {
   return worksOn(call, nn::RowKind::Gathered) ? UnitAttr::get(call.getContext()) : UnitAttr();
 }
 
-static_assert(int(rt::Holder::Rank) == int(dist::Holder::Rank) && int(rt::Holder::Node) == int(dist::Holder::Node) &&
-              int(rt::Holder::World) == int(dist::Holder::World));
+static_assert(int(rt::Holder::Part) == int(dist::Holder::Part) && int(rt::Holder::Rank) == int(dist::Holder::Rank) &&
+              int(rt::Holder::Node) == int(dist::Holder::Node) && int(rt::Holder::World) == int(dist::Holder::World));
 
 Value FunctionLowering::argument(OpBuilder &b, kern::CallOp call, const Operand &operand,
                                  const ArgumentSource &source) {

@@ -92,7 +92,7 @@ Status fillBundle(CompilePipeline &pipeline, Inputs &inputs, const CompileOption
   if (program.ranks > 1) {
     if (Status status = bundle.write(topologyFile, printTopology(inputs.topology)); !status)
       return status;
-    if (inputs.planOptions.layout.ep > 1) {
+    if (inputs.planOptions.layout.dividesExperts()) {
       facts.placement = inputs.placement;
       facts.placementText = placementText(placedModel(inputs.spec, inputs.planOptions.layout), inputs.placement);
       if (Status status = bundle.write(placementFile, facts.placementText); !status)

@@ -41,7 +41,7 @@ Expected<ExpertPlacement> placementOf(const CompileOptions &options, const Model
   PlacedModel model = placedModel(spec, layout);
   if (file.empty())
     return defaultPlacement(model, options.routeLimit, nodesOfStage(layout, topology.nodes()));
-  if (layout.ep == 1)
+  if (!layout.dividesExperts())
     return Error{"--placement " + shortened(file),
                  "says which rank has which experts, and topology '" + shortened(topology.name) + "' has one" +
                      (layout.pp > 1 ? " a stage" : ""),
@@ -161,7 +161,7 @@ void chooseHalves(const CompileOptions &options, Inputs &inputs) {
   const bool isLeftOut = leavesOverlapOut(options);
   if (isLeftOut)
     layout.overlap = false;
-  if ((layout.ep == 1 && layout.tp == 1) || isLeftOut || !(layout.overlap || options.layout.empty()))
+  if ((!layout.dividesExperts() && layout.tp == 1) || isLeftOut || !(layout.overlap || options.layout.empty()))
     return;
   const Workload workload = defaultWorkload(inputs.spec);
   PlanRequest request{inputs.spec, inputs.topology, workload};

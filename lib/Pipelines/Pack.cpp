@@ -235,14 +235,14 @@ Expected<PackedRanks> packedRanks(const std::string &bundle, const std::string &
     return text.takeError();
   const json &name = manifest["model"]["name"];
   const PlacedModel model{name.is_string() ? name.get<std::string>() : spec.name, spec.moeLayers(),
-                          spec.moe ? spec.moe->experts : 0, ofStage, std::nullopt};
+                          spec.moe ? spec.moe->experts : 0, layout->ep, std::nullopt};
   Expected<ExpertPlacement> placement = readExpertPlacement(*text, path, model, "compile the bundle again");
   if (!placement)
     return placement.takeError();
   for (const auto &[layer, placed] : placement->layers)
     for (const int64_t rank : packed.ranks)
       for (int64_t slot = 0; has(rank, layer) && slot < placement->slotsOfRank; ++slot)
-        packed.experts[layer].insert(placed.decode[rank % ofStage * placement->slotsOfRank + slot]);
+        packed.experts[layer].insert(placed.decode[rank % ofStage / layout->etp * placement->slotsOfRank + slot]);
   return packed;
 }
 

@@ -34,7 +34,11 @@ struct Step {
   double readRate = 0;    ///< bytes a second of the team over what a step reads
 
   double tokens() const { return double(options.shape.sequences * options.shape.tokens); }
-  double rowsOf(RowSpace space) const { return space == RowSpace::Output ? double(options.outputRows) : tokens(); }
+  double rowsOf(RowSpace space) const {
+    return space == RowSpace::Output ? double(options.outputRows)
+           : space == RowSpace::Slot ? tokens() * double(options.etp)
+                                     : tokens();
+  }
   double workers() const { return double(rates.workers()); }
   /// Items of the worker that has most.
   double busiest(double items) const { return std::ceil(items / workers()); }
@@ -144,6 +148,8 @@ public:
   double operator()(const LookupDesc &d) { return byRow("gather", d.y.type, RowSpace::Token); }
   double operator()(const CloseGapsDesc &d) { return byRow("gather", d.y.type, RowSpace::Token); }
   double operator()(const JoinColumnsDesc &d) { return byRow("gather", d.y.type, d.y.space); }
+  double operator()(const PartPlanDesc &) { return plan(); }
+  double operator()(const AddPartsDesc &d) { return byRow("unpermute", d.x.type, RowSpace::Token); }
 
 private:
   /// One worker counts and sorts.
@@ -177,7 +183,7 @@ private:
   /// One panel of every expert: an expert has r of N tokens with probability binomial(N, topK / experts)(r).
   double expertPanels(const LinearDesc &d) const {
     double experts = expertsOf(d, step.options);
-    double tokens = step.tokens(), p = double(d.slotsPerToken) / experts, seconds = 0;
+    double tokens = step.rowsOf(RowSpace::Slot), p = double(d.slotsPerToken) / experts, seconds = 0;
     if (p >= 1)
       return experts * (near(d.x.type, d.w, tokens) + beyondNear(d.x.type, d.w, tokens));
     double mean = tokens * p, reach = 6 * std::sqrt(mean * (1 - p)) + 6;
@@ -254,10 +260,12 @@ double bytesRead(const ProgramKernel &kernel, const StepOptions &options) {
   bool isAttention = std::holds_alternative<GqaAttentionDesc>(kernel.desc.body) ||
                      std::holds_alternative<AbsorbedAttentionDesc>(kernel.desc.body) ||
                      std::holds_alternative<ExpandedAttentionDesc>(kernel.desc.body);
-  if (const auto *d = std::get_if<LinearDesc>(&kernel.desc.body); d && d->grouped && options.expertsHit > 0)
-    return double(kernel.launches) * double(weightBytes(d->w, kernel.tile.weights)) * expertsOf(*d, options) /
-           double(d->w.count);
-  Load load{shape.sequences * shape.tokens, double(shape.context), 0};
+  const auto *linear = std::get_if<LinearDesc>(&kernel.desc.body);
+  if (linear && linear->grouped && options.expertsHit > 0)
+    return double(kernel.launches) * double(weightBytes(linear->w, kernel.tile.weights)) * expertsOf(*linear, options) /
+           double(linear->w.count);
+  const int64_t ranks = linear && linear->grouped ? options.etp : 1; // whose rows come to these weights
+  Load load{shape.sequences * shape.tokens * ranks, double(shape.context), 0};
   if (isAttention)
     load.keys = double(shape.sequences * (shape.context + shape.tokens));
   Cost cost = count(kernel.desc, load, kernel.tile.weights);
@@ -282,7 +290,7 @@ double exchangeSeconds(const ProgramKernel &kernel, const Step &step, const Exch
 } // namespace
 
 StepOptions stepOptions(const ModelSpec &spec, const Plan &plan, const StepShape &shape) {
-  return {shape, runsExpanded(plan, shape), shape.sequences, spec.vocab};
+  return {shape, runsExpanded(plan, shape), shape.sequences, spec.vocab, plan.layout.etp};
 }
 
 Expected<StepTime> timeStep(const std::vector<ProgramKernel> &program, const TeamRates &team,

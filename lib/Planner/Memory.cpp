@@ -29,12 +29,12 @@ std::vector<CachePlane> cachePlanes(const ModelSpec &spec, const Limits &limits,
   return cachePlanes(spec, limits, type, tp, {0, spec.layerCount()});
 }
 
-/// Routed experts of all weight slots of a rank.
-static int64_t expertsOf(const ModelSpec &spec, int64_t expertSlots) {
+/// Routed experts of all weight slots of a rank, of which there is one for each part of a weight.
+static int64_t expertsOf(const ModelSpec &spec, const RankParts &rank) {
   int64_t experts = 0;
   for (const WeightFamily &family : spec.weights)
     if (family.shape.size() > 1 && family.experts > 0)
-      experts += family.layerCount() * expertSlots;
+      experts += family.layerCount() * rank.etp * rank.expertSlots;
   return experts;
 }
 
@@ -70,13 +70,8 @@ MemoryCertificate MemoryModel::certify(const Limits &limits) const {
   memory.scratch = measured.scratchPerWorker * device.cores;
   memory.logits = Bytes(limits.maxOutputRows() * spec.vocab * 4);
   const int64_t groups = int64_t(cachePools(spec).size());
-  k2rt_limits runtime{limits.stepTokens,
-                      limits.maxSequences,
-                      limits.maxContext,
-                      groups,
-                      spec.vocab,
-                      measured.tokenizerFile.value,
-                      expertsOf(spec, rank.expertSlots)};
+  k2rt_limits runtime{limits.stepTokens, limits.maxSequences,          limits.maxContext,    groups,
+                      spec.vocab,        measured.tokenizerFile.value, expertsOf(spec, rank)};
   memory.collectives = Bytes(ranks > 1 ? k2rt_exchange_bytes(&runtime, ranks, K2RT_MPI_BYTES) : 0);
   memory.reserve = Bytes(k2rt_reserve_bytes(&runtime) + k2rt_worker_bytes(&runtime, device.cores));
   return memory;

@@ -80,6 +80,8 @@ static PlannedOperand plainOperand(const WeightFamily &family, int64_t unitRows,
   return operand(family, "", layout, use, double(layers * parts * family.elements()), experts);
 }
 
+RankParts rankParts(const Plan &plan) { return {plan.expertSlots, plan.layout.tp, plan.layout.etp, plan.layout.vocab}; }
+
 std::vector<PlannedOperand> operandsOf(const ModelSpec &spec, int64_t expandedFrom, const Limits &limits,
                                        RankParts rank) {
   std::vector<PlannedOperand> operands;
@@ -89,8 +91,10 @@ std::vector<PlannedOperand> operandsOf(const ModelSpec &spec, int64_t expandedFr
   auto ranksOf = [&](const WeightFamily &family, MatrixCut dimension) {
     if (family.id == "embed" || family.id == "head")
       return (family.id == "head") == (dimension == MatrixCut::Rows) ? rank.vocab : 1;
-    const auto cut = cuts.find(family.id);
-    return cut != cuts.end() && cut->second == dimension ? rank.tp : 1;
+    const bool isOfExperts = family.experts > 0;
+    const std::map<std::string, MatrixCut> &ofFamilies = isOfExperts ? expertCuts() : cuts;
+    const auto cut = ofFamilies.find(family.id);
+    return cut == ofFamilies.end() || cut->second != dimension ? 1 : isOfExperts ? rank.etp : rank.tp;
   };
   for (const WeightFamily &family : spec.weights) {
     const int64_t rows = family.shape[0] / ranksOf(family, MatrixCut::Rows);
@@ -111,10 +115,9 @@ std::vector<PlannedOperand> operandsOf(const ModelSpec &spec, int64_t expandedFr
     operands.push_back(
         operand(name, StageEnd::All, Table{limits.maxContext * rope.dims * 4, "", nullptr}, Use::Lookup));
   // A part of the weights for all rows, or all of them for a part of the rows; of the head a part for the rows of all
-  // groups of a stage. Choices fall on all ranks alike.
+  // groups of a stage. Choices fall on all ranks alike, or on groups of them that share experts.
   for (PlannedOperand &operand : operands)
-    if (operand.use != Use::Chosen)
-      operand.multiplyAdds /= double(rank.tp);
+    operand.multiplyAdds /= double(operand.use == Use::Chosen ? rank.etp : rank.tp);
   return operands;
 }
 

@@ -38,8 +38,10 @@ struct PlannedOperand {
 struct RankParts {
   int64_t expertSlots = 0; ///< for the routed experts of a layer
   int64_t tp = 1;          ///< ranks that have parts of its layers' weights (TensorParts.h)
+  int64_t etp = 1;         ///< ranks that have parts of each of these experts
   int64_t vocab = 1;       ///< ranks that have columns of its embedding and rows of its head
 };
+RankParts rankParts(const Plan &plan);
 
 /// The operands of one rank of `spec` when latent attention takes the forms of `expandedFrom` (see MlaForms.h).
 std::vector<PlannedOperand> operandsOf(const ModelSpec &spec, int64_t expandedFrom, const Limits &limits,

@@ -94,9 +94,11 @@ static Remark layoutRemark(const ModelSpec &spec, const Topology &topology, cons
             " ranks with sequences of their own, each with a part of the heads";
   else if (plan.layout.dp > 1)
     text += std::string(plan.layout.pp > 1 ? ", ranks with" : "") + " sequences of their own";
-  if (plan.layout.ep > 1)
+  if (plan.layout.ep * plan.layout.etp > 1)
     text += ", and " + std::to_string(plan.expertSlots) + " slots each for the " + std::to_string(spec.moe->experts) +
             " experts of a layer";
+  if (plan.layout.etp > 1)
+    text += ", of which each of " + std::to_string(plan.layout.etp) + " has a part";
   if (plan.layout.vocab > 1)
     text += "; each of " + std::to_string(plan.layout.vocab) + " has a part of embedding and head";
   return {"attach-plan",
@@ -171,7 +173,7 @@ Expected<Plan> planHost(const ModelSpec &spec, const Topology &topology, const L
                      cache,
                      plan.expandedFrom,
                      plan.ranks,
-                     {plan.expertSlots, plan.layout.tp, plan.layout.vocab},
+                     rankParts(plan),
                      stageBounds(spec, options.layout)};
   if (options.mustFit)
     if (Status status = memory.check(limits); !status)
@@ -180,8 +182,7 @@ Expected<Plan> planHost(const ModelSpec &spec, const Topology &topology, const L
   plan.cache = cachePlanes(spec, limits, cache, plan.layout.tp);
   for (const CachePlane &plane : plan.cache)
     plan.cachePerToken += Bytes(plane.layers * plane.width * byteWidth(plane.type));
-  for (const PlannedOperand &operand :
-       operandsOf(spec, plan.expandedFrom, limits, {plan.expertSlots, plan.layout.tp, plan.layout.vocab})) {
+  for (const PlannedOperand &operand : operandsOf(spec, plan.expandedFrom, limits, rankParts(plan))) {
     plan.families.push_back(operand.packed);
     if (operand.use == Use::Chosen && plan.expertSlots > 0)
       plan.expertBytes += Bytes(operand.packed.bytes.value / plan.expertSlots);

@@ -44,8 +44,7 @@ std::vector<Work> stepWork(const ModelSpec &spec, const Plan &plan, const StepSh
       experts{"experts", Flops(0), Bytes(0)}, logits{"logits", Flops(0), Bytes(0)};
   Work attention{"attention", attentionFlops(spec, plan, shape),
                  Bytes(plan.cachePerToken.value * shape.sequences * (shape.context + shape.tokens))};
-  for (const PlannedOperand &operand :
-       operandsOf(spec, plan.expandedFrom, plan.limits, {plan.expertSlots, plan.layout.tp, plan.layout.vocab})) {
+  for (const PlannedOperand &operand : operandsOf(spec, plan.expandedFrom, plan.limits, rankParts(plan))) {
     Bytes bytes = operand.packed.bytes;
     switch (operand.use) {
     case Use::Lookup:
@@ -59,7 +58,7 @@ std::vector<Work> stepWork(const ModelSpec &spec, const Plan &plan, const StepSh
     case Use::Chosen: {
       double hit = hitExperts(spec.moe->experts, spec.moe->topK, rows) / double(spec.moe->experts);
       experts.bytes += Bytes(int64_t(hit * double(bytes.value)));
-      // Choices fall on all ranks alike.
+      // Choices fall on all ranks alike, or on groups of them that share experts.
       const double share = double(plan.expertSlots) / double(spec.moe->experts);
       experts.flops += Flops(2 * rows * double(spec.moe->topK) * operand.multiplyAdds * std::min(1.0, share));
       break;

@@ -17,6 +17,18 @@ namespace k2c {
 
 namespace {
 
+/// Whether `parts` equal parts of a contraction over `width` columns have whole leaves of N1, all equally long.
+bool comesOutEven(int64_t width, int64_t parts) {
+  const int64_t leaves = leafCount(width);
+  return leaves % parts == 0 && leafLength(width, leaves) * leaves == width;
+}
+
+/// "8 leaves of 8192 columns".
+std::string leavesOf(int64_t width) {
+  const int64_t leaves = leafCount(width);
+  return std::to_string(leaves) + (leaves == 1 ? " leaf" : " leaves") + " of " + std::to_string(width) + " columns";
+}
+
 class Division {
 public:
   Division(const ModelSpec &spec, const LayerKind &kind, int64_t tp) : spec(spec), tp(tp), ops(layerOps(spec, kind)) {
@@ -46,10 +58,6 @@ private:
     return makers[value - 1]->results[value - 1 - first];
   }
   bool hasBias(const std::string &family) const { return spec.find(family + "_bias") != nullptr; }
-  bool comesOutEven(int64_t width) const {
-    const int64_t leaves = leafCount(width);
-    return leaves % tp == 0 && leafLength(width, leaves) * leaves == width;
-  }
   void cut(const std::string &family) {
     parts.cuts[family] = MatrixCut::Rows;
     if (hasBias(family))
@@ -107,9 +115,8 @@ Status Division::divideHeads(const LayerOp &attention, const LayerOp &output) {
     return refuse("attention has " + std::to_string(heads) + " heads");
   if (hasBias(family))
     return refuse("'" + family + "' has a bias, which is no part of a sum");
-  if (!comesOutEven(width))
-    return refuse("'" + family + "' has " + std::to_string(leafCount(width)) +
-                  (leafCount(width) == 1 ? " leaf" : " leaves") + " of " + std::to_string(width) + " columns");
+  if (!comesOutEven(width, tp))
+    return refuse("'" + family + "' has " + leavesOf(width));
   if (Status query = divide(attention.inputs[0]); !query)
     return query;
   const LayerOp &append = *makerOf(attention.inputs[1]);
@@ -139,7 +146,7 @@ Expected<LayerParts> Division::run() {
       if (Status divided = divideHeads(*maker, op); !divided)
         return divided.takeError();
     } else if (up && up->kind == LayerOpKind::Linear && !hasBias(op.weights[0]) &&
-               comesOutEven(widthOf(op.inputs[0]))) {
+               comesOutEven(widthOf(op.inputs[0]), tp)) {
       cut(up->weights[0]);
       gather(up->inputs[0]);
     } else {
@@ -170,6 +177,26 @@ std::map<std::string, MatrixCut> tensorCuts(const ModelSpec &spec, int64_t tp) {
     if (Expected<LayerParts> parts = layerParts(spec, kind, tp); parts)
       cuts.insert(parts->cuts.begin(), parts->cuts.end());
   return cuts;
+}
+
+const std::map<std::string, MatrixCut> &expertCuts() {
+  static const std::map<std::string, MatrixCut> cuts = {{"experts_gate_up", MatrixCut::Rows},
+                                                        {"experts_down", MatrixCut::Columns}};
+  return cuts;
+}
+
+Status checkExpertParts(const ModelSpec &spec, int64_t ranks) {
+  const std::string is = "is " + std::to_string(ranks) + ": an expert's 'down' has ";
+  if (ranks == 1)
+    return Status::success();
+  if (spec.find("experts_down_bias"))
+    return Error{"etp", is + "a bias, which is no part of a sum", "leave it out"};
+  const int64_t width = spec.moe->inter;
+  const bool dividesLeaves = ranks > 0 && leafCount(width) % ranks == 0;
+  if (!dividesLeaves || !comesOutEven(width, ranks))
+    return Error{"etp", is + leavesOf(width) + (dividesLeaves ? ", the last one shorter than the others" : ""),
+                 "choose an etp that divides them"};
+  return Status::success();
 }
 
 Status checkVocabularyParts(const ModelSpec &spec, int64_t ranks) {

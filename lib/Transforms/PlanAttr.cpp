@@ -46,6 +46,7 @@ StageRanks stageRanksOf(ModuleOp module) {
     stage.nodes = nodesOfStage(*layout, topology.getNodes());
     stage.ofGroup = layout->tp;
     stage.ofVocabulary = layout->vocab;
+    stage.ofExpert = layout->etp;
   }
   return stage;
 }

@@ -37,9 +37,23 @@
 //       %b = dist.all_to_all %u to %back from %returned over rail
 //       %r = moe.combine %b, %routes, %e
 //
+// Where ranks next to each other have parts of the same experts (etp), each has the columns of some leaves of what the
+// down projection contracts over (N1). That is one hop more behind those above, within a rank, to its parts:
+//
+//       %routes1, .. = moe.route_plan %c within rank to part
+//       ..                                                as above, over etp; each row goes to all
+//       %d = moe.grouped_linear ..                        f32, the sum of its leaves, without router weights
+//       %sums, %back = moe.return_plan %c1, %came by part
+//       %u = moe.reduce_subtrees .. by part               a row a choice
+//       %b1 = dist.all_to_all ..
+//       %d1 = moe.add_parts %b1, .. weighted %v           the output of each choice
+//       %sums, %back = moe.return_plan %c, %came by rank
+//       %u = moe.merge_subtrees %d1, %routes1, %c, %sums by rank
+//
 //===----------------------------------------------------------------------===//
 #include "dialects/Moe/Moe.h"
 #include "dialects/Nn/Nn.h"
+#include "k2c/Kernels/KernelDesc.h"
 #include "k2c/Planner/CompileLayout.h"
 #include "k2c/Planner/Evaluate.h"
 #include "k2c/Transforms/ExpectForm.h"
@@ -60,9 +74,10 @@ namespace {
 
 /// How the plan divides the experts of a layer.
 struct Division {
-  int64_t ranks = 1, nodes = 1;
-  bool isTwoHop = false; ///< rows cross to nodes
-  int64_t redundant = 0; ///< slots beyond the experts
+  int64_t ranks = 1, nodes = 1; ///< of the ranks that have parts of the same experts one
+  int64_t parts = 1;            ///< of an expert
+  bool isTwoHop = false;        ///< rows cross to nodes
+  int64_t redundant = 0;        ///< slots beyond the experts
   nn::LimitsAttr limits;
 
   /// Of `experts` experts, on a rank.
@@ -74,6 +89,8 @@ struct Hop {
   dist::Holder within, to;
   dist::Axis axis;
   int64_t members, held; ///< of the group; slots of a member
+
+  bool isToParts() const { return to == dist::Holder::Part; }
 };
 
 /// Rows and the routing of each: those of the step, by expert or slot, or those that arrived, by slot.
@@ -97,7 +114,7 @@ public:
 
   void onOneRank();
   /// `site`: of the first of its exchanges, and behind the last of them after it. Fails where nobody says which layers
-  /// have experts.
+  /// have experts, and where experts have no such parts.
   LogicalResult onRanks(SymbolTable &symbols, int64_t &site);
 
 private:
@@ -109,12 +126,19 @@ private:
   IntegerAttr number(int64_t value) { return b.getI64IntegerAttr(value); }
   dist::HolderAttr of(dist::Holder holder) { return dist::HolderAttr::get(b.getContext(), holder); }
   int64_t rowBytes() const { return hidden * element.getIntOrFloatBitWidth() / 8; }
-  std::pair<Value, Value> runExperts(const RoutedRows &in, moe::PermutationType type);
+  /// Of `parts` parts one.
+  std::pair<Value, Value> runExperts(const RoutedRows &in, moe::PermutationType type, int64_t parts);
+  SmallVector<Hop> hops() const;
+  LogicalResult divideWeights(SymbolTable &symbols);
   Sent send(const Hop &hop, const RoutedRows &in, int64_t site);
   moe::ReturnPlanOp planReturn(const Hop &hop, Sent sent);
   Value returnTo(const Hop &hop, Sent sent, Value sums, moe::ReturnPlanOp back, int64_t site);
   Value sumsOfRank(const Hop &hop, Sent sent, int64_t site);
-  Type sumsAt(int64_t site, int64_t max) { return rowsOf(space(nn::RowKind::Subtree, site, max), {hidden}, element); }
+  Value added(Sent sent, Value weights, Value parts);
+  Value merged(const Hop &hop, Sent sent, Sent onward, Value sums, int64_t site);
+  Type sumsAt(int64_t site, int64_t max, Type type) {
+    return rowsOf(space(nn::RowKind::Subtree, site, max), {hidden}, type);
+  }
   void replaceBy(Value result, StringRef place, const std::string &text);
 
   moe::ExpertsOp op;
@@ -136,17 +160,20 @@ Type Expansion::rowsOf(nn::RowsAttr space, ArrayRef<int64_t> columns, Type type)
 }
 
 /// The permutation and the outputs of the experts, by slot.
-std::pair<Value, Value> Expansion::runExperts(const RoutedRows &in, moe::PermutationType type) {
+std::pair<Value, Value> Expansion::runExperts(const RoutedRows &in, moe::PermutationType type, int64_t parts) {
   auto slots = [&](ArrayRef<int64_t> columns) { return rowsOf(type.getSlots(), columns, element); };
-  const int64_t inner = op.getInner();
+  const int64_t inner = op.getInner() / parts;
   Value plan = moe::PermutationOp::create(b, loc, type, in.experts);
   Value rows = moe::PermuteOp::create(b, loc, slots({hidden}), in.rows, plan);
   Value gateUp = moe::GroupedLinearOp::create(b, loc, slots({2, inner}), rows, plan, op.getUpAttr(), op.getUpOperand(),
                                               Value(), op.getUpOrderAttr());
   Value act = nn::GatedActOp::create(b, loc, slots({inner}), gateUp, op.getActAttr());
-  Value down = moe::GroupedLinearOp::create(b, loc, slots({hidden}), act, plan, op.getDownAttr(), op.getDownOperand(),
-                                            in.weights, op.getDownOrderAttr());
-  return {plan, down};
+  if (parts == 1)
+    return {plan, moe::GroupedLinearOp::create(b, loc, slots({hidden}), act, plan, op.getDownAttr(),
+                                               op.getDownOperand(), in.weights, op.getDownOrderAttr())};
+  auto order = nn::TreeAttr::get(b.getContext(), op.getDownOrder()->getLeaves() / parts);
+  return {plan, moe::GroupedLinearOp::create(b, loc, rowsOf(type.getSlots(), {hidden}, b.getF32Type()), act, plan,
+                                             op.getDownAttr(), op.getDownOperand(), Value(), order)};
 }
 
 void Expansion::replaceBy(Value result, StringRef place, const std::string &text) {
@@ -158,14 +185,34 @@ void Expansion::replaceBy(Value result, StringRef place, const std::string &text
 
 void Expansion::onOneRank() {
   auto type = moe::PermutationType::get(b.getContext(), op.getCount(), top);
-  auto [plan, down] = runExperts({op.getInput(), op.getExperts(), op.getWeights()}, type);
+  auto [plan, down] = runExperts({op.getInput(), op.getExperts(), op.getWeights()}, type, 1);
   Value sum = moe::UnpermuteOp::create(b, loc, op.getType(), down, plan, op.getExperts(), op.getCombineAttr());
   replaceBy(sum, "one-rank", "all " + std::to_string(op.getCount()) + " experts on one rank: no exchange");
 }
 
-/// References to `family` are to the experts of a rank.
-void divide(SymbolTable &symbols, FlatSymbolRefAttr family, int64_t slots) {
-  symbols.lookup<nn::WeightsOp>(family.getValue()).setHeld(slots);
+/// References are to the experts of a rank, and of each to a part: rows of gate and up, columns of down.
+LogicalResult Expansion::divideWeights(SymbolTable &symbols) {
+  constexpr int64_t experts = 0,
+                    inner = 2; // dimensions of [experts][gate, up][inner][hidden], [experts][hidden][inner]
+  const int64_t leaves = op.getDownOrder() ? op.getDownOrder()->getLeaves() : 1;
+  const bool comesOutEven =
+      leaves % division.parts == 0 && leafLength(op.getInner(), leaves) * leaves == int64_t(op.getInner());
+  for (FlatSymbolRefAttr name : {op.getUpAttr(), op.getDownAttr()}) {
+    auto family = symbols.lookup<nn::WeightsOp>(name.getValue());
+    family.setHeld(division.slots(op.getCount()));
+    if (division.parts == 1)
+      continue;
+    ArrayRef<int64_t> shape = family.getTensorType().getShape();
+    if (!comesOutEven || shape.size() <= inner || shape[experts] != int64_t(op.getCount()) ||
+        shape[inner] != int64_t(op.getInner()))
+      return op.emitError() << "shard-experts: etp is " << division.parts << ", and @" << family.getSymName() << " of "
+                            << family.getTensorType() << " is of experts whose down projection has " << leaves
+                            << (leaves == 1 ? " leaf of " : " leaves of ") << op.getInner()
+                            << " columns; plan an etp that divides these evenly, and gate and up apart";
+    family.setParts(division.parts);
+    family.setAlong(inner);
+  }
+  return success();
 }
 
 /// Rows of `in` to the members that have some of their slots, by quota.
@@ -200,7 +247,8 @@ moe::ReturnPlanOp Expansion::planReturn(const Hop &hop, Sent sent) {
 
 /// `sums` to the members that the rows of `sent` came from.
 Value Expansion::returnTo(const Hop &hop, Sent sent, Value sums, moe::ReturnPlanOp back, int64_t site) {
-  Type arrived = sumsAt(site, sent.plan.getCountBounds(sent.plan.getReturned(), division.limits).all);
+  Type arrived = sumsAt(site, sent.plan.getCountBounds(sent.plan.getReturned(), division.limits).all,
+                        typeOf(sums).getElementType());
   return dist::AllToAllOp::create(b, loc, arrived, Type(), sums, back.getBack(), sent.plan.getReturned(),
                                   dist::AxisAttr::get(b.getContext(), hop.axis), number(site), IntegerAttr(),
                                   DenseI64ArrayAttr())
@@ -211,12 +259,47 @@ Value Expansion::returnTo(const Hop &hop, Sent sent, Value sums, moe::ReturnPlan
 Value Expansion::sumsOfRank(const Hop &hop, Sent sent, int64_t site) {
   const nn::RowsAttr arrived = nn::rowsOf(sent.arrived.rows.getType());
   auto type = moe::PermutationType::get(b.getContext(), hop.held, top, arrived.getSite(), arrived.getMax());
-  auto [permutation, down] = runExperts(sent.arrived, type);
+  auto [permutation, down] = runExperts(sent.arrived, type, hop.isToParts() ? hop.members : 1);
   moe::ReturnPlanOp back = planReturn(hop, sent);
-  Value sums = moe::ReduceSubtreesOp::create(
-      b, loc, sumsAt(site, back.getCountBounds(back.getBack(), division.limits).all), down, permutation,
-      sent.arrived.experts, back.getSums(), layer, among, number(op.getCount()), number(slots), op.getCombineAttr());
-  return returnTo(hop, sent, sums, back, site);
+  Type sums = sumsAt(site, back.getCountBounds(back.getBack(), division.limits).all, typeOf(down).getElementType());
+  Value reduced =
+      moe::ReduceSubtreesOp::create(b, loc, sums, down, permutation, sent.arrived.experts, back.getSums(), layer, among,
+                                    number(op.getCount()), number(slots), of(hop.to), op.getCombineAttr());
+  return returnTo(hop, sent, reduced, back, site);
+}
+
+/// The outputs that `parts` of the rows of `sent` make together.
+Value Expansion::added(Sent sent, Value weights, Value parts) {
+  const int64_t site = nn::rowsOf(parts.getType()).getSite();
+  Type outputs = sumsAt(site, sent.plan.getCountBounds(sent.plan.getReturned(), division.limits).one, element);
+  return moe::AddPartsOp::create(b, loc, outputs, parts, sent.plan.getReturned(), sent.plan.getRoutes(), weights);
+}
+
+/// `sums`, which came back for rows of `sent` that had gone `onward`, added up for where they came from, and sent
+/// there.
+Value Expansion::merged(const Hop &hop, Sent sent, Sent onward, Value sums, int64_t site) {
+  moe::ReturnPlanOp back = planReturn(hop, sent);
+  Type type = sumsAt(site, back.getCountBounds(back.getBack(), division.limits).all, element);
+  Value all = moe::MergeSubtreesOp::create(b, loc, type, sums, onward.plan.getRoutes(), sent.arrived.experts,
+                                           back.getSums(), layer, among, number(op.getCount()), number(slots),
+                                           of(hop.to), number(hop.held), op.getCombineAttr());
+  return returnTo(hop, sent, all, back, site);
+}
+
+/// The way of a row to experts.
+SmallVector<Hop> Expansion::hops() const {
+  using dist::Holder, dist::Axis;
+  const int64_t ranks = division.ranks, nodes = division.nodes, held = slots / ranks;
+  SmallVector<Hop> way;
+  if (division.isTwoHop) {
+    way.push_back({Holder::World, Holder::Node, Axis::Rail, nodes, ranks / nodes * held});
+    way.push_back({Holder::Node, Holder::Rank, Axis::Node, ranks / nodes, held});
+  } else {
+    way.push_back({Holder::World, Holder::Rank, Axis::Ep, ranks, held});
+  }
+  if (division.parts > 1)
+    way.push_back({Holder::Rank, Holder::Part, Axis::Etp, division.parts, held});
+  return way;
 }
 
 LogicalResult Expansion::onRanks(SymbolTable &symbols, int64_t &site) {
@@ -228,42 +311,34 @@ LogicalResult Expansion::onRanks(SymbolTable &symbols, int64_t &site) {
   layer = routing.getLayer();
   among = routing.getAmongAttr();
   slots = ranks * held;
-  divide(symbols, op.getUpAttr(), held);
-  divide(symbols, op.getDownAttr(), held);
+  if (failed(divideWeights(symbols)))
+    return failure();
   Value places = moe::LocateOp::create(b, loc, op.getExperts().getType(), op.getExperts(), layer, among,
                                        number(op.getCount()), number(slots), number(slots / nodes));
-  const RoutedRows own{op.getInput(), places, op.getWeights()};
-  using dist::Holder, dist::Axis;
-  Sent first;
-  Value returned;
-  if (division.isTwoHop) {
-    const Hop rail{Holder::World, Holder::Node, Axis::Rail, nodes, ranks / nodes * held};
-    const Hop node{Holder::Node, Holder::Rank, Axis::Node, ranks / nodes, held};
-    first = send(rail, own, site);
-    Sent second = send(node, first.arrived, site + 1);
-    Value sums = sumsOfRank(node, second, site + 2);
-    moe::ReturnPlanOp back = planReturn(rail, first);
-    Value merged =
-        moe::MergeSubtreesOp::create(b, loc, sumsAt(site + 3, back.getCountBounds(back.getBack(), division.limits).all),
-                                     sums, second.plan.getRoutes(), first.arrived.experts, back.getSums(), layer, among,
-                                     number(op.getCount()), number(slots), number(rail.held), op.getCombineAttr());
-    returned = returnTo(rail, first, merged, back, site + 3);
-  } else {
-    const Hop hop{Holder::World, Holder::Rank, Axis::Ep, ranks, held};
-    first = send(hop, own, site);
-    returned = sumsOfRank(hop, first, site + 1);
+  const SmallVector<Hop> way = hops();
+  SmallVector<Sent> sent;
+  for (const Hop &hop : way)
+    sent.push_back(
+        send(hop, sent.empty() ? RoutedRows{op.getInput(), places, op.getWeights()} : sent.back().arrived, site++));
+  Value returned = sumsOfRank(way.back(), sent.back(), site++);
+  for (size_t next = way.size() - 1; next > 0; --next) {
+    const Sent &own = sent[next - 1];
+    if (way[next].isToParts())
+      returned = added(sent[next], own.arrived.weights, returned);
+    returned = merged(way[next - 1], own, sent[next], returned, site++);
   }
-  site += division.isTwoHop ? 4 : 2;
-  Value sum = moe::CombineOp::create(b, loc, op.getType(), returned, first.plan.getRoutes(), op.getExperts(),
+  Value sum = moe::CombineOp::create(b, loc, op.getType(), returned, sent[0].plan.getRoutes(), op.getExperts(),
                                      number(op.getCount()), op.getCombineAttr());
   replaceBy(sum, division.isTwoHop ? "two-hop" : "divided",
             std::to_string(op.getCount()) + " experts on " + std::to_string(ranks) + " ranks, " + std::to_string(held) +
-                " on each" + (division.isTwoHop ? ", by way of " + std::to_string(nodes) + " nodes" : std::string()) +
+                " on each" + (division.parts > 1 ? " in " + std::to_string(division.parts) + " parts" : std::string()) +
+                (division.isTwoHop ? ", by way of " + std::to_string(nodes) + " nodes" : std::string()) +
                 ": a message has " + std::to_string(k2rt_message_bytes(rowBytes(), top)) + " bytes");
   return success();
 }
 
-/// The layout that this build compiles: of a stage, one rank, or as many expert ranks as data-parallel ranks.
+/// The layout that this build compiles: of a stage, one rank, or as many ranks that have experts, or parts of them, as
+/// have sequences, or parts of these.
 FailureOr<Division> divisionOf(ModuleOp module) {
   Division division;
   dist::PlanAttr plan = planOf(module);
@@ -275,7 +350,7 @@ FailureOr<Division> divisionOf(ModuleOp module) {
   nn::LimitsAttr limits = nn::limitsOf(module);
   const int64_t stageRanks = layout->devices() / (layout->pp * layout->replicas);
   const bool isGroup = layout->ep == 1 && layout->tp == stageRanks; // each rank has all experts
-  if (layout->devices() < 2 || (layout->ep != stageRanks && !isGroup) || layout->etp != 1 ||
+  if (layout->devices() < 2 || (layout->ep * layout->etp != stageRanks && !isGroup) ||
       layout->tp * layout->dp != stageRanks || !limits)
     return module.emitError() << "shard-experts: the plan's layout is '" << plan.getLayout() << "' of "
                               << layout->devices() << " ranks; this build compiles for one, '" << oneRankLayout
@@ -284,7 +359,7 @@ FailureOr<Division> divisionOf(ModuleOp module) {
   const int64_t nodes =
       topology && topology.getRanks() == layout->devices() ? nodesOfStage(*layout, topology.getNodes()) : 1;
   const bool isTwoHop = nodes > 1 && nodes < layout->ep && !isLeftOut(module, OptionalPass::TwoHop);
-  division = {layout->ep, nodes, isTwoHop, layout->redundantExperts, limits};
+  division = {layout->ep, nodes, layout->etp, isTwoHop, layout->redundantExperts, limits};
   return division;
 }
 
@@ -303,7 +378,7 @@ struct ShardExperts : impl::ShardExpertsBase<ShardExperts> {
     int64_t site = dist::countSites(getOperation());
     for (moe::ExpertsOp op : work) {
       Expansion expansion(op, *division);
-      if (division->ranks == 1)
+      if (division->ranks * division->parts == 1)
         expansion.onOneRank();
       else if (failed(expansion.onRanks(symbols, site)))
         return signalPassFailure();

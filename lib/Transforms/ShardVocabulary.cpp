@@ -5,11 +5,11 @@
 //
 //   %x = nn.embed @embed, %b    ->  %ids = nn.token_ids %b
 //                                   %sent, %returned = dist.share_plan %ids
-//                                   %in, %came = dist.all_to_all %ids to %sent over ep     by quota
+//                                   %in, %came = dist.all_to_all %ids to %sent over stage  by quota
 //                                   %all = dist.close_gaps %in, %came                      ids of all ranks
 //                                   %part = nn.lookup %all, @embed                         its columns
 //                                   %back = dist.share_return %all, %came
-//                                   %parts = dist.all_to_all %part to %back from %returned over ep
+//                                   %parts = dist.all_to_all %part to %back from %returned over stage
 //                                   %x = dist.join_columns %parts, %returned
 //
 // So it is with the head, of normalised output rows and with nn.linear in place of nn.lookup: a logit is of one row of
@@ -95,7 +95,7 @@ Shared Sharing::share(Location loc, Value rows) {
   auto plan = dist::SharePlanOp::create(b, loc, counts, counts, rows);
   auto dispatch = dist::AllToAllOp::create(
       b, loc, rowsOf(nn::RowKind::Message, own, members * quota, width, type.getElementType()), counts, rows,
-      plan.getSent(), Value(), dist::AxisAttr::get(b.getContext(), dist::Axis::Ep), b.getI64IntegerAttr(own),
+      plan.getSent(), Value(), dist::AxisAttr::get(b.getContext(), dist::Axis::Stage), b.getI64IntegerAttr(own),
       b.getI64IntegerAttr(quota), DenseI64ArrayAttr());
   Value all =
       dist::CloseGapsOp::create(b, loc, rowsOf(nn::RowKind::Recv, own, members * quota, width, type.getElementType()),
@@ -112,8 +112,8 @@ Value Sharing::returned(Location loc, Shared shared, Value part, RankedTensorTyp
                                          rowsOf(nn::RowKind::Subtree, own, members * rows,
                                                 typeOf(part).getShape().back(), typeOf(part).getElementType()),
                                          Type(), part, back, shared.plan.getReturned(),
-                                         dist::AxisAttr::get(b.getContext(), dist::Axis::Ep), b.getI64IntegerAttr(own),
-                                         IntegerAttr(), DenseI64ArrayAttr())
+                                         dist::AxisAttr::get(b.getContext(), dist::Axis::Stage),
+                                         b.getI64IntegerAttr(own), IntegerAttr(), DenseI64ArrayAttr())
                     .getResult();
   return dist::JoinColumnsOp::create(b, loc, type, parts, shared.plan.getReturned());
 }

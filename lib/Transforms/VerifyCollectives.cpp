@@ -15,17 +15,18 @@
 //   %r = moe.combine %b, %routes, %e                        read by P
 //
 // In two hops the rows of D are sent on by a plan of their own, and moe.merge_subtrees lays out what came back of that
-// for the way back of D. Who plans within what, and to whom, is an attribute, and makes the group that a site crosses.
+// for the way back of D. So it is with rows that go to parts of experts, but that moe.add_parts makes outputs of what
+// came back first. Who plans within what, and to whom, is an attribute, and makes the group that a site crosses.
 //
 // In the scheduled form the same ops are in kernels: a value is followed through the calls to the op that makes it. How
 // the ops count is their own affair (CountsOp, k2rt/placement.h).
 //
 //===----------------------------------------------------------------------===//
 #include "VerifyCollectives.h"
-#include "Origins.h"
 #include "PlannedDivision.h"
 #include "UniformControl.h"
 #include "VerifyArrivals.h"
+#include "VerifyParts.h"
 #include "VerifyShared.h"
 #include "dialects/Dist/Dist.h"
 #include "dialects/Kern/Kern.h"
@@ -47,20 +48,17 @@ struct Returned {
   moe::TreeAttr order;
 };
 
-class Collectives {
+class Collectives : Provenance {
 public:
   Collectives(ModuleOp module, StringRef who)
-      : module(module), who(who), origins(module), limits(nn::limitsOf(module)),
+      : Provenance(module, who), module(module), limits(nn::limitsOf(module)),
         topology(module->getAttrOfType<dist::TopologyAttr>(dist::DistDialect::topologyAttrName)),
         stage(stageRanksOf(module)) {}
 
   LogicalResult verify();
 
 private:
-  Made madeBy(Value value, kern::CallOp call) { return origins.of(value, call); }
-  template <class Op, class Result>
-  FailureOr<Run<Op>> expect(Operation *at, StringRef what, const Made &made, StringRef name, Result (Op::*result)());
-  LogicalResult expectSame(Operation *at, StringRef what, const Made &made, const Made &expected);
+  using Provenance::expectSame;
   LogicalResult expectSame(Operation *at, const PlannedDivision &division, const PlannedDivision &expected);
   LogicalResult expectCapacity(Operation *at, StringRef what, int64_t capacity, int64_t needed);
   LogicalResult verifySite(dist::AllToAllOp op);
@@ -79,37 +77,17 @@ private:
   LogicalResult verifyUnpack(Run<moe::UnpackOp> unpack);
   LogicalResult verifyCombine(Run<moe::CombineOp> combine);
   FailureOr<Returned> returnedAt(Operation *at, dist::AllToAllOp site);
-  InFlightDiagnostic refuse(Operation *at) { return at->emitError() << who << ": "; }
   dist::CountBounds boundsOf(const Made &counts) {
     return counts.value.getDefiningOp<dist::CountsOp>().getCountBounds(counts.value, limits);
   }
   int64_t rowsIn(Value rows) { return nn::boundRows(nn::rowsOf(rows.getType()), limits); }
 
   ModuleOp module;
-  StringRef who;
-  Origins origins;
   nn::LimitsAttr limits;
   dist::TopologyAttr topology;
   StageRanks stage;
   llvm::DenseMap<Operation *, Returned> returns; ///< sites at which rows come back
 };
-
-/// The op that has made it as its result `name`.
-template <class Op, class Result>
-FailureOr<Run<Op>> Collectives::expect(Operation *at, StringRef what, const Made &made, StringRef name,
-                                       Result (Op::*result)()) {
-  if (auto op = dyn_cast_or_null<Op>(made.op()); op && Value((op.*result)()) == made.value)
-    return Run<Op>{op, made.call};
-  return refuse(at) << what << " are " << made.name() << ", expected '" << name << "' of '" << Op::getOperationName()
-                    << "'; exchange rows as shard-experts does";
-}
-
-LogicalResult Collectives::expectSame(Operation *at, StringRef what, const Made &made, const Made &expected) {
-  if (made == expected)
-    return success();
-  return refuse(at) << what << " are not those of the other side of the exchange: one is " << made.name() << ", one "
-                    << expected.name() << "; derive both from one routing";
-}
 
 LogicalResult Collectives::expectSame(Operation *at, const PlannedDivision &division, const PlannedDivision &expected) {
   if (division == expected)
@@ -129,9 +107,11 @@ LogicalResult Collectives::expectCapacity(Operation *at, StringRef what, int64_t
 LogicalResult Collectives::verifyGroup(dist::AllToAllOp op) {
   if (!topology)
     return refuse(op) << "ranks exchange rows, and the module has no dist.topology; run attach-plan first";
-  const int64_t wanted = op.getAxis() == dist::Axis::Ep     ? stage.ranks
+  const int64_t wanted = op.getAxis() == dist::Axis::Stage  ? stage.ranks
+                         : op.getAxis() == dist::Axis::Ep   ? stage.expertRanks()
+                         : op.getAxis() == dist::Axis::Etp  ? stage.ofExpert
                          : op.getAxis() == dist::Axis::Rail ? stage.nodes
-                                                            : stage.ranks / stage.nodes;
+                                                            : stage.expertRanks() / stage.nodes;
   if (const int64_t members = op.getTo().getType().getMembers(); members != wanted)
     return refuse(op) << "the exchange is of " << members << " members, and group " << stringifyAxis(op.getAxis())
                       << " of '" << topology.getName() << "' has " << wanted << "; plan and topology have to agree";
@@ -166,11 +146,12 @@ LogicalResult Collectives::verifyDispatch(dist::AllToAllOp op) {
 LogicalResult Collectives::verifyChoices(Run<moe::RoutePlanOp> plan, dist::Axis axis) {
   using dist::Axis, dist::Holder;
   Operation *place = plan.place();
-  const bool isWorld = plan.op.getWithin() == Holder::World, isToRank = plan.op.getTo() == Holder::Rank;
-  if (axis != (!isWorld ? Axis::Node : isToRank ? Axis::Ep : Axis::Rail))
+  const bool isWorld = plan.op.getWithin() == Holder::World, isToParts = plan.op.getTo() == Holder::Part;
+  const Axis ofWorld = plan.op.getTo() == Holder::Rank ? Axis::Ep : Axis::Rail;
+  if (axis != (isToParts ? Axis::Etp : isWorld ? ofWorld : Axis::Node))
     return refuse(place) << "plans within " << stringifyHolder(plan.op.getWithin()) << " to "
                          << stringifyHolder(plan.op.getTo()) << ", and its rows cross group " << stringifyAxis(axis)
-                         << "; ranks of the world are ep, its nodes rail, ranks of a node node";
+                         << "; ranks of the world are ep, its nodes rail, ranks of a node node, parts of a rank etp";
   const Made chosen = madeBy(plan.op.getChosen(), plan.call), layer = madeBy(plan.op.getLayer(), plan.call);
   PlannedDivision own = divisionOf(plan.op), from = own;
   if (isWorld) {
@@ -186,7 +167,8 @@ LogicalResult Collectives::verifyChoices(Run<moe::RoutePlanOp> plan, dist::Axis 
                    failed(expectSame(place, "layers of the plan and of its choices", layer,
                                      madeBy(located->op.getLayer(), located->call))));
   }
-  auto unpack = expect(place, "choices within a node", chosen, "slots", &moe::UnpackOp::getSlots);
+  auto unpack = expect(place, isToParts ? "choices within a rank" : "choices within a node", chosen, "slots",
+                       &moe::UnpackOp::getSlots);
   if (failed(unpack))
     return failure();
   auto dispatch = expect(unpack->place(), "messages", madeBy(unpack->op.getInput(), unpack->call), "result",
@@ -198,9 +180,10 @@ LogicalResult Collectives::verifyChoices(Run<moe::RoutePlanOp> plan, dist::Axis 
   if (failed(before))
     return failure();
   from = divisionOf(before->op);
-  PlannedDivision node = own;
-  node.held = own.held * plan.op.getSent().getType().getMembers(), node.member = Holder::Node;
-  return failure(failed(expectSame(place, node, from)) ||
+  PlannedDivision whole = own; // what the members are of
+  whole.held = own.held * (isToParts ? 1 : plan.op.getSent().getType().getMembers());
+  whole.member = plan.op.getWithin();
+  return failure(failed(expectSame(place, whole, from)) ||
                  failed(expectSame(place, "layers of the plan and of its choices", layer,
                                    madeBy(before->op.getLayer(), before->call))));
 }
@@ -297,28 +280,37 @@ LogicalResult Collectives::verifyReduced(Run<moe::ReduceSubtreesOp> sums, Run<mo
   return failure(failed(expectSame(sums.place(), "choices of the permutation and of the counts",
                                    madeBy(permutation->op.getExperts(), permutation->call),
                                    madeBy(back.op.getChosen(), back.call))) ||
-                 failed(verifyLayout(sums, held, dist::Holder::Rank, plan, back)));
+                 failed(verifyLayout(sums, held, sums.op.getHolder(), plan, back)));
 }
 
 /// What is added up has come back for the same rows, by the routes on which they were sent on.
 LogicalResult Collectives::verifyMerged(Run<moe::MergeSubtreesOp> sums, Run<moe::RoutePlanOp> plan,
                                         Run<moe::ReturnPlanOp> back) {
   Operation *place = sums.place();
-  auto site =
-      expect(place, "sums to merge", madeBy(sums.op.getInput(), sums.call), "result", &dist::AllToAllOp::getResult);
+  Made returned = madeBy(sums.op.getInput(), sums.call);
+  auto added = dyn_cast_or_null<moe::AddPartsOp>(returned.op());
+  if (added)
+    returned = madeBy(added.getInput(), returned.call);
+  auto site = expect(place, "sums to merge", returned, "result", &dist::AllToAllOp::getResult);
   if (failed(site))
     return failure();
   FailureOr<Returned> found = returnedAt(place, site->op);
   if (failed(found))
     return failure();
   Returned of = *found;
+  if (static_cast<bool>(added) != (of.plan.op.getTo() == dist::Holder::Part))
+    return refuse(place) << "merges what came back at site " << site->op.getSite() << " by a plan to "
+                         << stringifyHolder(of.plan.op.getTo()) << (added ? ", and adds" : ", and does not add")
+                         << " it as parts; moe.add_parts makes outputs of parts, and of nothing else";
+  if (added && failed(verifyAdded({added, madeBy(sums.op.getInput(), sums.call).call}, of.plan, *this)))
+    return failure();
   return failure(
       failed(verifyOrder(sums, of)) ||
       failed(expectSame(place, "routes of what came back and of its counts", madeBy(sums.op.getRoutes(), sums.call),
                         {of.plan.op.getRoutes(), of.plan.call})) ||
       failed(expectSame(place, "choices of what came back and of its counts", madeBy(sums.op.getChosen(), sums.call),
                         madeBy(of.plan.op.getChosen(), of.plan.call))) ||
-      failed(verifyLayout(sums, sums.op.getHeld(), dist::Holder::Node, plan, back)));
+      failed(verifyLayout(sums, sums.op.getHeld(), sums.op.getHolder(), plan, back)));
 }
 
 /// Sums of subtrees come back before they are read.

@@ -69,7 +69,7 @@ FailureOr<Run<dist::SharePlanOp>> SharedSite::planOf(dist::AllToAllOp op) {
 /// What goes to all that have parts is what was counted.
 LogicalResult SharedSite::verifySent(dist::AllToAllOp op) {
   if (const int64_t members = op.getTo().getType().getMembers();
-      op.getAxis() != dist::Axis::Ep || members != stage.ofVocabulary)
+      op.getAxis() != dist::Axis::Stage || members != stage.ofVocabulary)
     return refuse(op) << "shares rows with " << members << " members of group " << stringifyAxis(op.getAxis())
                       << ", and the plan's layout has vocab=" << stage.ofVocabulary
                       << "; share them with all ranks of the stage";

@@ -15,6 +15,7 @@
 //===----------------------------------------------------------------------===//
 #include "VerifySlices.h"
 #include "Origins.h"
+#include "VerifyParts.h"
 #include "dialects/Dist/Dist.h"
 #include "dialects/Mla/Mla.h"
 #include "dialects/Nn/NnVerify.h"
@@ -102,6 +103,8 @@ LogicalResult Parts::verifyScatter(dist::ScatterSlicesOp op) {
 /// A part of heads or of an MLP is for the rows of a group's step, one of embedding or head for what ranks share; those
 /// have the columns of their part.
 LogicalResult Parts::verifyRows(Operation *op, nn::WeightsOp family) {
+  if (auto grouped = dyn_cast<moe::GroupedLinearOp>(op))
+    return verifyGrouped(grouped, family, stage.ofExpert, who);
   const nn::RowsAttr rows = op->getNumResults() > 0 ? nn::rowsOf(op->getResult(0).getType()) : nn::RowsAttr();
   const bool isShared = isa<nn::LinearOp, nn::LookupOp>(op) && op->getOperand(0).getDefiningOp<dist::CloseGapsOp>();
   const bool isOfGroup = rows && rows.getKind() == nn::RowKind::Gathered;
@@ -120,8 +123,8 @@ LogicalResult Parts::verifyUser(nn::WeightUser user) {
   Operation *op = user.getOperation();
   for (const nn::WeightRef &ref : user.getWeightRefs())
     if (nn::WeightsOp family = dividedOf(ref);
-        family &&
-        !isa<nn::LinearOp, nn::LookupOp, mla::AbsorbQueryOp, mla::ExpandOutputOp, mla::AttentionExpandedOp>(op))
+        family && !isa<nn::LinearOp, nn::LookupOp, moe::GroupedLinearOp, mla::AbsorbQueryOp, mla::ExpandOutputOp,
+                       mla::AttentionExpandedOp>(op))
       return refuse(op) << "'" << op->getName() << "' reads a part of @" << family.getSymName()
                         << ", and computes with all of it; parts are of linears and of heads";
   for (const nn::WeightRef &ref : user.getWeightRefs())
@@ -170,12 +173,14 @@ LogicalResult verifySlices(ModuleOp module, StringRef who, bool hasKernels) {
   };
   if (failed(origins.forEach(check)))
     return failure();
-  const int64_t ofVocabulary = stageRanksOf(module).ofVocabulary;
+  const StageRanks stage = stageRanksOf(module);
   for (auto family : module.getOps<nn::WeightsOp>())
-    if (const int64_t parts = family.getParts().value_or(ranks); parts != ranks && parts != ofVocabulary)
+    if (const int64_t parts = family.getParts().value_or(ranks);
+        parts != ranks && parts != stage.ofVocabulary && parts != stage.ofExpert)
       return family.emitError() << who << ": @" << family.getSymName() << " has " << parts
                                 << " parts, and the plan's layout has tp=" << ranks
-                                << (ofVocabulary > 1 ? " and vocab=" + std::to_string(ofVocabulary) : "")
+                                << (stage.ofVocabulary > 1 ? ", vocab=" + std::to_string(stage.ofVocabulary) : "")
+                                << (stage.ofExpert > 1 ? ", etp=" + std::to_string(stage.ofExpert) : "")
                                 << "; have one for each rank";
   return hasKernels ? success() : Parts(module, who).verify();
 }

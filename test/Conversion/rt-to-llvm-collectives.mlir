@@ -87,17 +87,18 @@ func.func private @nowait(%p: !rt.ptr, %g: i64) {
   return
 }
 
-// A layer's table has 3 * 12 + 16 numbers. What this rank holds begins behind those of the experts, eight slots a rank;
-// what its node holds, likewise; the subtrees of nodes are behind those of ranks.
+// A layer's table has 16 slots, three lists of 12 subtrees, and 29 numbers of places. What this rank holds begins behind
+// that of ranks before it, eight slots each; what its node holds, likewise; the subtrees of parts come first, those of
+// ranks next.
 // CHECK: llvm.func internal @placement.host(%[[W:.*]]: !llvm.ptr, %[[L:.*]]: i64) -> i32
 func.func private @placement(%l: index) {
   // CHECK: llvm.getelementptr %[[W]][120]
   // CHECK: %[[RANK:.*]] = llvm.load
   // CHECK: llvm.getelementptr %[[RANK]][40]
   // CHECK: %[[TABLES:.*]] = llvm.load
-  // CHECK: llvm.mlir.constant(69 : i64)
+  // CHECK: llvm.mlir.constant(81 : i64)
   // CHECK: %[[ENTRY:.*]] = llvm.mul %[[L]]
-  // CHECK: llvm.mlir.constant(40 : i64)
+  // CHECK: llvm.mlir.constant(52 : i64)
   // CHECK: %[[PLACES:.*]] = llvm.add %[[ENTRY]]
   // CHECK: llvm.getelementptr %[[TABLES]][%[[PLACES]]] : (!llvm.ptr, i64) -> !llvm.ptr, i32
   %t = rt.placement[%l] experts 12 slots 16 places of rank count 29
@@ -112,11 +113,15 @@ func.func private @placement(%l: index) {
   // CHECK: llvm.load %{{.*}} : !llvm.ptr -> i32
   %n = rt.placement[%l] experts 12 slots 16 held of node count 8
   // CHECK: %[[ENTRY:.*]] = llvm.mul %[[L]]
-  // CHECK: llvm.mlir.constant(28 : i64)
+  // CHECK: llvm.mlir.constant(40 : i64)
   // CHECK: llvm.add %[[ENTRY]]
   %s = rt.placement[%l] experts 12 slots 16 subtrees of node count 12
+  // CHECK: llvm.mlir.constant(28 : i64)
+  %r = rt.placement[%l] experts 12 slots 16 subtrees of rank count 12
+  // CHECK: llvm.mlir.constant(16 : i64)
+  %o = rt.placement[%l] experts 12 slots 16 subtrees of part count 12
   %g = arith.constant 1 : i64
-  rt.launch @unpack grid(%g) args(%t, %h, %n, %s) : !rt.ptr, !rt.ptr, !rt.ptr, !rt.ptr
+  rt.launch @unpack grid(%g) args(%t, %h, %n, %s, %r, %o) : !rt.ptr, !rt.ptr, !rt.ptr, !rt.ptr, !rt.ptr, !rt.ptr
   return
 }
 func.func @step() {

@@ -27,6 +27,7 @@ WAYS = {
                    "llama", "odd_smollm3", "odd_qwen2", "wide-llama", "wide-dsv3", "wide-qwen3moe"),
     "shape": ("2x1", "2x2", "3x3", "4x1", "4x2", "6x3", "6x2", "8x4", "8x2", "9x3"),
     "tp": (1, 2, 4),
+    "etp": (1, 2),
     "vocab": (0, 1),
     "pp": (1, 2, 3),
     "replicas": (1, 2, 3),
@@ -62,14 +63,17 @@ def layout(folder, one):
     """The --layout of a program; None where there is none like that."""
     ranks, nodes = map(int, one["shape"].split("x"))
     layers, experts, _, divided = model(folder, one["checkpoint"])
-    parts, group = one["pp"] * one["replicas"], one["tp"]
-    if ranks % parts or one["pp"] > layers:
+    stages, group = one["pp"] * one["replicas"], one["tp"]
+    if ranks % stages or one["pp"] > layers:
         return None
-    each, of_node = ranks // parts, ranks // nodes
+    each, of_node = ranks // stages, ranks // nodes
     if (each % of_node and of_node % each) or each % group or of_node % group:
         return None
-    if group > 1 and not one["checkpoint"].startswith("wide-"):
+    parts = one["etp"]  # of an expert
+    if max(group, parts) > 1 and not one["checkpoint"].startswith("wide-"):
         return None  # one leaf, which no ranks divide
+    if parts > 1 and (not experts or each % parts or of_node % parts):
+        return None
     if one["vocab"] and (each == 1 or not divided or any(size % each for size in divided)):
         return None
     vocab = each if one["vocab"] else 1
@@ -80,10 +84,11 @@ def layout(folder, one):
         if each != group or asks:
             return None
         return f"tp={group},pp={one['pp']},replicas={one['replicas']},vocab={vocab},overlap={one['overlap']}"
-    redundant = -experts % each if one["redundant"] != "none" else 0
+    held = each // parts
+    redundant = -experts % held if one["redundant"] != "none" else 0
     if one["redundant"] == "copies":
-        redundant += each if redundant + each <= (each - 1) * experts else 0
-    return (f"tp={group},ep={each},dp={each // group},pp={one['pp']},replicas={one['replicas']},"
+        redundant += held if redundant + held <= (held - 1) * experts else 0
+    return (f"tp={group},ep={held},etp={parts},dp={each // group},pp={one['pp']},replicas={one['replicas']},"
             f"vocab={vocab},redundant={redundant},overlap={one['overlap']}")
 
 

@@ -59,11 +59,12 @@ class Program:
         sites = self.bundle.manifest["collectives"]
         # Of slices of a step, each row goes to or comes from each other rank of its group, within a node.
         self.slices = {site["site"]: site["row_bytes"] for site in sites if site["group"] == "tp"}
-        # Ids of tokens and columns of their embedding, rows of output and logits of them: the last sites.
-        self.shared = [site["row_bytes"] for site in sites[-4:]] if "vocab" in layout else [0] * 4
-        routed = sites[:-4] if "vocab" in layout else sites
-        rows = [site["row_bytes"] for site in routed if site["group"] != "tp"]
+        # Ids of tokens and columns of their embedding, rows of output and logits of them.
+        self.shared = [site["row_bytes"] for site in sites if site["group"] == "stage"] or [0] * 4
+        self.parts = int(layout.get("etp", 1))
+        rows = [site["row_bytes"] for site in sites if site["group"] in ("ep", "rail", "pp")]
         self.message, self.row = max(rows), min(rows)
+        self.part = next((site["row_bytes"] for site in sites if site["group"] == "etp" and not site["quota_rows"]), 0)
         self.tiers = [name for name, has in (("node", ranks > nodes), ("network", nodes > 1)) if has]
 
     def planned(self, stats, *options):
@@ -76,13 +77,20 @@ class Program:
         for layer in routed["layers"].values():
             for choice in layer["prefill"] + layer["decode"]:
                 choice["source"] %= self.of_stage
-        counted = traffic.count(routed, read(placement), self.ranks_of_node, self.message, self.row)
+        counted = traffic.count(routed, read(placement), self.ranks_of_node, self.message, self.row, self.parts,
+                                self.part)
         forwarded = [0, 0]
         for rank in counters["ranks"]:
             replica, stage = divmod(rank["rank"] // self.of_stage, self.stages)
             for tier, hops in enumerate(self.hops[replica]):
                 forwarded[tier] += hops * rank["tokens"] * (stage == 0)
         counted = [[size + rows * self.row, sent + rows] for (size, sent), rows in zip(counted, forwarded)]
+        between = counters["inter_node_bytes_per_token"]["mean"] * counters["tokens"]
+        expect("bytes between nodes of all tokens", round(between), counted[1][0])
+        choices = sum(choice["tokens"] * len(choice["experts"]) for layer in routed["layers"].values()
+                      for choice in layer["prefill"] + layer["decode"])
+        expect("rows that experts compute, or parts of them", sum(rank["expert_rows"] for rank in counters["ranks"]),
+               choices * self.parts)
         of_slices = [self.slices[site["site"]] for site in counters["sites"] if site["site"] in self.slices]
         sent = counters["tokens"] * (self.group - 1)
         counted[0] = [counted[0][0] + sent * sum(of_slices), counted[0][1] + sent * len(of_slices)]

@@ -2,7 +2,8 @@
 
 A row goes once to each other node that has experts of its token (along the rail) and there once to each other rank;
 with one rank a node, or one node, once to each other rank. Back comes a row for each subtree of N5 that the holder has
-whole, of those that have an expert of the token.
+whole, of those that have an expert of the token. Where ranks next to each other have parts of the same experts, one of
+them stands for all here; what it gets it forwards to each other, and gets a row of sums of each choice back.
 """
 
 
@@ -41,10 +42,10 @@ def ranks_of(chosen, source, ranks, ranks_of_node):
             for expert, found in places.items()}
 
 
-def count(statistics, placement, ranks_of_node, message_bytes, row_bytes):
-    """(payload bytes, rows) within nodes, and between them."""
+def count(statistics, placement, ranks_of_node, message_bytes, row_bytes, parts, part_bytes):
+    """(payload bytes, rows) within nodes, and between them, of so many parts of an expert."""
     tiers = [[0, 0], [0, 0]]
-    nodes = statistics["ranks"] // ranks_of_node
+    nodes, ranks_of_node = statistics["ranks"] // ranks_of_node, ranks_of_node // parts
     for layer, phases in statistics["layers"].items():
         for phase, entries in phases.items():
             lists = placement["layers"][layer].get("both") or placement["layers"][layer][phase]
@@ -52,9 +53,10 @@ def count(statistics, placement, ranks_of_node, message_bytes, row_bytes):
             of_rank = subtrees(statistics["experts"], ranks)
             of_node = subtrees(statistics["experts"], [{r // ranks_of_node for r in found} for found in ranks])
             for entry in entries:
-                home, place = divmod(entry["source"], ranks_of_node)
+                source = entry["source"] // parts
+                home, place = divmod(source, ranks_of_node)
                 chosen = entry["experts"]
-                rank = ranks_of(chosen, entry["source"], ranks, ranks_of_node)
+                rank = ranks_of(chosen, source, ranks, ranks_of_node)
                 node = {expert: r // ranks_of_node for expert, r in rank.items()}
                 hops = []  # (from a rank, to its experts by holder, subtrees)
                 if nodes > 1 and ranks_of_node > 1:
@@ -63,10 +65,13 @@ def count(statistics, placement, ranks_of_node, message_bytes, row_bytes):
                     hops.append((0, {rank[e] for e in chosen} - set(entry_rank.values()),
                                  {(rank[e], of_rank[e]) for e in chosen}))
                 else:
-                    hops.append((int(nodes > 1), {rank[e] for e in chosen} - {entry["source"]},
+                    hops.append((int(nodes > 1), {rank[e] for e in chosen} - {source},
                                  {(rank[e], of_rank[e]) for e in chosen}))
                 for tier, holders, sums in hops:
                     back = sum(holder in holders for holder, _ in sums)
                     tiers[tier][0] += entry["tokens"] * (len(holders) * message_bytes + back * row_bytes)
                     tiers[tier][1] += entry["tokens"] * (len(holders) + back)
+                forwarded, choices = len(set(rank.values())), len(chosen)
+                tiers[0][0] += entry["tokens"] * (parts - 1) * (forwarded * message_bytes + choices * part_bytes)
+                tiers[0][1] += entry["tokens"] * (parts - 1) * (forwarded + choices)
     return tiers

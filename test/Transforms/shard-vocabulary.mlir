@@ -53,11 +53,11 @@ module attributes {dist.plan = #dist.plan<layout = "ep=2,dp=2,vocab=2", expanded
   func.func @step(%b: !nn.batch) attributes {nn.entry = "serve"} {
     // CHECK-NEXT: %[[IDS:.*]] = nn.token_ids %[[B:.*]] : tensor<?x1xi32, #tok>
     // CHECK-NEXT: %[[SENT:.*]], %[[RETURNED:.*]] = dist.share_plan %[[IDS]] : tensor<?x1xi32, #tok> -> !dist.counts<members = 2>, !dist.counts<members = 2>
-    // CHECK-NEXT: %[[IN:.*]], %[[CAME:.*]] = dist.all_to_all %[[IDS]] to %[[SENT]] over ep site 0 quota 16 : tensor<?x1xi32, #tok>, {{.*}} -> tensor<?x1xi32, #[[IDS_IN]]>,
+    // CHECK-NEXT: %[[IN:.*]], %[[CAME:.*]] = dist.all_to_all %[[IDS]] to %[[SENT]] over stage site 0 quota 16 : tensor<?x1xi32, #tok>, {{.*}} -> tensor<?x1xi32, #[[IDS_IN]]>,
     // CHECK-NEXT: %[[ALL:.*]] = dist.close_gaps %[[IN]], %[[CAME]] : {{.*}} -> tensor<?x1xi32, #[[IDS_ALL]]>
     // CHECK-NEXT: %[[PART:.*]] = nn.lookup %[[ALL]], @embed : tensor<?x1xi32, #[[IDS_ALL]]> -> tensor<?x32xf32, #[[IDS_ALL]]>
     // CHECK-NEXT: %[[BACK:.*]] = dist.share_return %[[ALL]], %[[CAME]] :
-    // CHECK-NEXT: %[[PARTS:.*]] = dist.all_to_all %[[PART]] to %[[BACK]] from %[[RETURNED]] over ep site 1 : {{.*}} -> tensor<?x32xf32, #[[X_BACK]]>
+    // CHECK-NEXT: %[[PARTS:.*]] = dist.all_to_all %[[PART]] to %[[BACK]] from %[[RETURNED]] over stage site 1 : {{.*}} -> tensor<?x32xf32, #[[X_BACK]]>
     // CHECK-NEXT: %[[X:.*]] = dist.join_columns %[[PARTS]], %[[RETURNED]] : {{.*}} -> tensor<?x64xf32, #tok>
     // CHECK-NEXT: nn.capture %[[X]]
     %0 = nn.embed @embed, %b : !x
@@ -67,11 +67,11 @@ module attributes {dist.plan = #dist.plan<layout = "ep=2,dp=2,vocab=2", expanded
     // A rank normalises its own rows.
     // CHECK: %[[N:.*]] = nn.rms_norm %{{.*}}, @final_norm
     // CHECK-NEXT: %[[SENT2:.*]], %[[RETURNED2:.*]] = dist.share_plan %[[N]] : tensor<?x64xf32, #output>
-    // CHECK-NEXT: %[[IN2:.*]], %[[CAME2:.*]] = dist.all_to_all %[[N]] to %[[SENT2]] over ep site 2 quota 4 : {{.*}} -> tensor<?x64xf32, #[[N_IN]]>
+    // CHECK-NEXT: %[[IN2:.*]], %[[CAME2:.*]] = dist.all_to_all %[[N]] to %[[SENT2]] over stage site 2 quota 4 : {{.*}} -> tensor<?x64xf32, #[[N_IN]]>
     // CHECK-NEXT: %[[ALL2:.*]] = dist.close_gaps %[[IN2]], %[[CAME2]] : {{.*}} -> tensor<?x64xf32, #[[N_ALL]]>
     // CHECK-NEXT: %[[HALF:.*]] = nn.linear %[[ALL2]], @head order tree<1> : {{.*}} -> tensor<?x50xf32, #[[N_ALL]]>
     // CHECK-NEXT: %[[BACK2:.*]] = dist.share_return %[[ALL2]], %[[CAME2]]
-    // CHECK-NEXT: %[[PARTS2:.*]] = dist.all_to_all %[[HALF]] to %[[BACK2]] from %[[RETURNED2]] over ep site 3 : {{.*}} -> tensor<?x50xf32, #[[LOGITS_BACK]]>
+    // CHECK-NEXT: %[[PARTS2:.*]] = dist.all_to_all %[[HALF]] to %[[BACK2]] from %[[RETURNED2]] over stage site 3 : {{.*}} -> tensor<?x50xf32, #[[LOGITS_BACK]]>
     // CHECK-NEXT: %[[LOGITS:.*]] = dist.join_columns %[[PARTS2]], %[[RETURNED2]] : {{.*}} -> tensor<?x100xf32, #output>
     // CHECK-NEXT: nn.sample %[[LOGITS]]
     %3 = nn.rms_norm %2, @final_norm eps 1.0e-06 : !output

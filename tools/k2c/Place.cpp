@@ -44,6 +44,7 @@ std::vector<int64_t> layersOf(const RouteStatistics &statistics) {
 /// The ranks and nodes of a stage, of a program on `nodes` nodes. What crosses stages is the same for any placement.
 void divide(ExpertDivision &division, const ParallelLayout &layout, int64_t nodes) {
   division.model.ranks = layout.ep;
+  division.etp = layout.etp;
   division.nodes = nodesOfStage(layout, nodes);
   division.hops.assign(static_cast<size_t>(layout.replicas), {});
 }
@@ -62,7 +63,7 @@ ExpertDivision readManifest(const JsonFields &root) {
       readCompiledLayout(root.string("layout"), division.model.ranks, model.integer("layers", 1, 65536));
   if (!layout)
     root.fail("layout", "is none of a program of " + std::to_string(division.model.ranks) + " ranks");
-  if (layout->ep == 1)
+  if (!layout->dividesExperts())
     topology.fail("ranks", division.model.ranks > 1 ? "are one a stage: each has all experts of its layers"
                                                     : "is 1: the program of one rank has all experts there");
   divide(division, *layout, division.nodes);
@@ -113,16 +114,17 @@ Expected<Placed> ofLayout(const PlaceFlags &flags, const RouteStatistics &statis
     return layout.takeError();
   layout = withReplicas(*layout, /*hasExperts=*/true, topology->ranks());
   const int64_t ofNode = topology->ranks() / topology->nodes();
-  if (!isOfProgram(*layout, topology->ranks(), /*layers=*/maxCompiledRanks) || layout->ep == 1 ||
-      ofNode % layout->tp != 0)
+  if (!isOfProgram(*layout, topology->ranks(), /*layers=*/maxCompiledRanks) || !layout->dividesExperts() ||
+      ofNode % layout->tp != 0 || ofNode % layout->etp != 0)
     return Error{"--layout",
                  "'" + shortened(flags.layout) + "' is none of a program of the " + std::to_string(topology->ranks()) +
                      " ranks of topology '" + shortened(topology->name) + "'",
                  "use the layout that `info` says of the program"};
   const int64_t ranks = layout->ep, redundant = flags.redundant.value_or(layout->redundantExperts);
-  if (statistics.ranks != ranks * layout->replicas)
+  const int64_t sources = layout->devicesOfStage() * layout->replicas;
+  if (statistics.ranks != sources)
     return Error{flags.statistics + ": ranks",
-                 "is " + std::to_string(statistics.ranks) + ", " + std::to_string(ranks * layout->replicas) +
+                 "is " + std::to_string(statistics.ranks) + ", " + std::to_string(sources) +
                      " ranks of this layout carry rows",
                  "use the layout of the program that wrote them"};
   const int64_t most = (ranks - 1) * statistics.experts;

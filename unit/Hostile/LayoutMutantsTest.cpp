@@ -125,6 +125,7 @@ TEST(LayoutMutants, ArePlannedOrRefused) {
     request.mustFit = mustFit;
     judge(request, "tp=2,ep=8,dp=4,overlap=1,redundant=8,replicas=2", 10, 100);
     judge(request, "ep=8,cp=2,dp=4,step=4096", 10, 100);
+    judge(request, "ep=4,etp=2,dp=8,vocab=8,replicas=2,overlap=1", 10, 100);
     judge(request, "phase=decode,ep=8,dp=8,replicas=2,overlap=1", 10, 100);
     judge(request, "phase=prefill,ep=8,cp=2,step=4096,redundant=8", 10, 100);
     judge(request, "ep=8,dp=8,replicas=2,prefill.ep=8,prefill.cp=4,prefill.step=1024,prefill.redundant=8", 10, 100);

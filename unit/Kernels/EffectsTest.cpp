@@ -259,6 +259,8 @@ std::vector<KernelBody> bodies() {
           CloseGapsDesc{rowsOf(4), ranks},
           ShareReturnDesc{ranks},
           JoinColumnsDesc{rowsOf(4), rowsOf(4 * ranks), ranks},
+          PartPlanDesc{topK, ranks},
+          AddPartsDesc{slots(4), slots(4), topK, ranks},
           groupedLinear(),
           boundSelection()};
 }

@@ -41,11 +41,12 @@ struct World {
   std::vector<int32_t> routes(uint64_t turn) const;
   std::vector<int32_t> permutation(uint64_t turn) const;
   std::vector<int32_t> messageRoutes(uint64_t turn) const;
+  std::vector<int32_t> partRoutes(uint64_t turn) const;
   /// What an operand of numbers may hold; with another turn, something else that it may hold.
   std::vector<int32_t> numbers(const Operand &operand, uint64_t turn) const;
   /// Rows from each rank, then the first of them.
   std::vector<int64_t> counts(uint64_t turn) const {
-    return turn ? std::vector<int64_t>{2, 3, 3, 0} : std::vector<int64_t>{3, 2, 0, 3};
+    return turn ? std::vector<int64_t>{2, 3, 4, 1} : std::vector<int64_t>{3, 2, 0, 3};
   }
   /// Gives row `row`, or all with -1, of region `index` other bytes that a kernel may find there.
   void change(size_t index, int64_t row);
@@ -91,6 +92,18 @@ inline std::vector<int32_t> World::messageRoutes(uint64_t turn) const {
   return list;
 }
 
+/// Row i and slots of each token i, and a row that comes back for each choice.
+inline std::vector<int32_t> World::partRoutes(uint64_t turn) const {
+  std::vector<int32_t> list;
+  for (int64_t token = 0; token < step.rows(); ++token) {
+    list.insert(list.end(), topK, int32_t(token));
+    list.insert(list.end(), topK, int32_t(turn));
+    for (int64_t k = 0; k < topK; ++k)
+      list.push_back(int32_t(token * topK + (k + int64_t(turn)) % topK));
+  }
+  return list;
+}
+
 inline std::vector<int32_t> World::numbers(const Operand &operand, uint64_t turn) const {
   if (operand.role == Operand::Role::Places) // the last expert in two slots, or in one
     return turn ? std::vector<int32_t>{0, 1, 2, 3, 4, 5, 0, 1, 4, 0, 0}
@@ -103,6 +116,8 @@ inline std::vector<int32_t> World::numbers(const Operand &operand, uint64_t turn
     return permutation(turn);
   if (operand.name == "routes")
     return messageRoutes(turn);
+  if (operand.name == "part_routes")
+    return partRoutes(turn);
   if (operand.name == "ids")
     return routes(turn);
   std::vector<int32_t> list = turn ? std::vector<int32_t>(step.rows() * topK, -1) : routes(0);

@@ -121,6 +121,28 @@ TEST_P(EmitRows, RowsAreSharedAndComeBack) {
                  [&](std::vector<Array> &r) { return std::vector<void *>{ids.data(), came.data(), r[0].data()}; });
 }
 
+// Of four rows two choices each, some none: their parts come back, and make the output of each choice.
+TEST_P(EmitRows, PartsOfOutputsComeBackAndAreAdded) {
+  constexpr int64_t members = 4, top = 2, width = 19, choices = 5;
+  TestStep step(TestStep::plain(4));
+  std::vector<int32_t> slots = {3, -1, 0, 2, -1, -1, 1, 3};
+  expectSameBits(
+      {"part_plan", PartPlanDesc{top, members}}, step.step,
+      {filled(DType::I32, 4 * 3 * top), filled(DType::I64, 2 * members), filled(DType::I64, 2 * members)},
+      [&](std::vector<Array> &r) { return std::vector<void *>{slots.data(), r[0].data(), r[1].data(), r[2].data()}; });
+  std::vector<int32_t> routes = {0,  -1, 3,  -1, 0,  -1, 1, 1, 0, 2, 1, 2, //
+                                 -1, -1, -1, -1, -1, -1, 3, 3, 1, 3, 3, 4};
+  std::vector<int64_t> returned = {choices, choices, choices, choices, 0, choices, 2 * choices, 3 * choices};
+  Random random;
+  Array parts(DType::F32, random.vector(members * choices * width)), weights(DType::F32, random.vector(4 * top));
+  for (DType type : {DType::F32, DType::BF16})
+    expectSameBits({"add_parts", AddPartsDesc{rowsOf(width), rowsOf(width, type), top, members}}, step.step,
+                   {filled(type, choices * width)}, [&](std::vector<Array> &r) {
+                     return std::vector<void *>{parts.data(), returned.data(), routes.data(), weights.data(),
+                                                r[0].data()};
+                   });
+}
+
 TEST_P(EmitRows, RotaryRotatesPairsOfBothKinds) {
   TestStep step(std::vector<Sequence>{{3, 2}, {0, 1}});
   Random random;

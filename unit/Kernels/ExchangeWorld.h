@@ -87,8 +87,8 @@ private:
   }
   int32_t *subtrees(Holder holder) {
     const int64_t slots = s.ranks * s.slots;
-    return tables[0].data() +
-           (holder == OfNode ? k2rt_placement_node_subtree(s.experts, slots) : k2rt_placement_rank_subtree(slots));
+    return tables[0].data() + (holder == OfNode ? k2rt_placement_node_subtree(s.experts, slots)
+                                                : k2rt_placement_rank_subtree(s.experts, slots));
   }
   void count(const Hop &hop, int64_t from, int64_t to, int64_t number, int64_t &all, int64_t &between) {
     all += hop.to == OfRank && from != to ? number : 0;

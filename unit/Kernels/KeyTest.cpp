@@ -58,6 +58,8 @@ auto members(SharePlanDesc &k) { auto &[a, b] = k; return std::tie(a, b); }
 auto members(CloseGapsDesc &k) { auto &[a, b] = k; return std::tie(a, b); }
 auto members(ShareReturnDesc &k) { auto &[a] = k; return std::tie(a); }
 auto members(JoinColumnsDesc &k) { auto &[a, b, c] = k; return std::tie(a, b, c); }
+auto members(PartPlanDesc &k) { auto &[a, b] = k; return std::tie(a, b); }
+auto members(AddPartsDesc &k) { auto &[a, b, c, d] = k; return std::tie(a, b, c, d); }
 // clang-format on
 
 void change(bool &value) { value = !value; }

@@ -283,6 +283,20 @@ TEST(Verify, SharedRowsAreOfMembers) {
   EXPECT_EQ(failure(LookupDesc{0, DType::F32, rowsOf(8)}), "k: vocab is 0, below 1");
 }
 
+TEST(Verify, PartsOfOutputsAreOfAPowerOfTwoOfMembers) {
+  EXPECT_EQ(failure(PartPlanDesc{2, 2}), "");
+  EXPECT_EQ(failure(PartPlanDesc{0, 2}), "k: chosen experts is 0, below 1");
+  EXPECT_EQ(failure(PartPlanDesc{2, 0}), "k: members is 0, below 1");
+  EXPECT_EQ(failure(AddPartsDesc{rowsOf(8), Rows{RowSpace::Token, 8, 8, DType::BF16}, 2, 4}), "");
+  EXPECT_EQ(failure(AddPartsDesc{rowsOf(8), rowsOf(9), 2, 4}), "k: y width is 9, but x width is 8");
+  EXPECT_EQ(failure(AddPartsDesc{Rows{RowSpace::Token, 8, 8, DType::BF16}, rowsOf(8), 2, 4}),
+            "k: parts of a sum are f32");
+  EXPECT_EQ(failure(AddPartsDesc{rowsOf(8), rowsOf(8), 0, 4}), "k: chosen experts is 0, below 1");
+  EXPECT_EQ(failure(AddPartsDesc{rowsOf(8), rowsOf(8), 2, 1}), "k: members is 1, below 2");
+  EXPECT_EQ(failure(AddPartsDesc{rowsOf(8), rowsOf(8), 2, 3}),
+            "k: members that have parts of a sum are a power of two");
+}
+
 TEST(Verify, PartsOfACombineKeepItsTypeAndTree) {
   MergeSubtreesDesc merge{rowsOf(8), rowsOf(8), 12, 2, 6, 4};
   EXPECT_EQ(failure(merge), "");

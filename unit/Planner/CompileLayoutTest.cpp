@@ -49,15 +49,16 @@ TEST(CompileLayout, SlotsOfRanks) {
   const PlacedModel model = placedModel(spec, layout);
   EXPECT_EQ(model.ranks, 4);
   EXPECT_EQ(model.slotsOfRank, 2);
+  layout.ep = layout.etp = 2;
+  EXPECT_EQ(placedModel(spec, layout).ranks, 2) << "groups that share experts";
+  EXPECT_EQ(placedModel(spec, layout).slotsOfRank, 3);
   EXPECT_EQ(expertSlots(tinyLlama(), ParallelLayout()), 0);
 }
 
 TEST(CompileLayout, OtherWaysAreRefusedWithTheNearestThatCompiles) {
   const ModelSpec spec = modelOf(13);
-  for (const char *key : {"etp", "cp"})
-    EXPECT_EQ(said(spec, "cpu2x1", std::string("ep=2,dp=2,") + key + "=2"), std::string("--layout: ") + key +
-                                                                                " is 2, in this build programs have " +
-                                                                                key + "=1; use ep=2,dp=2,redundant=1");
+  EXPECT_EQ(said(spec, "cpu2x1", "ep=2,dp=2,cp=2"),
+            "--layout: cp is 2, in this build programs have cp=1; use ep=2,dp=2,redundant=1");
   EXPECT_EQ(said(spec, "cpu1", "dp=1,overlap=1"),
             "--layout: overlap is 1, and the ranks of ep=1 exchange nothing that could cross meanwhile; use dp=1");
   for (const char *text : {"ep=2,prefill.ep=2", "phase=decode,ep=2"})
@@ -154,11 +155,30 @@ TEST(CompileLayout, LayoutsOfManifestsAreNotTrusted) {
   EXPECT_TRUE(readCompiledLayout("ep=2,dp=2,pp=2,replicas=2,redundant=3,layers=1+2", 8, 3));
   EXPECT_TRUE(readCompiledLayout("dp=1", 1, 3));
   EXPECT_TRUE(readCompiledLayout("ep=4,dp=4,pp=2,vocab=4", 8, 3));
-  for (const char *text :
-       {"ep=0,dp=2,pp=2,replicas=2", "ep=2,dp=2,pp=-2,replicas=-2", "ep=2,dp=2,pp=2", "ep=2,dp=4,pp=2", "dp=8,tp=1",
-        "ep=2,dp=2,pp=4", "ep=4611686018427387904,dp=4,pp=4", "ep=2,dp=2,pp=2,replicas=2,layers=3",
-        "ep=2,dp=2,pp=2,replicas=2,layers=1+1", "ep=2,dp=2,pp=2,replicas=2,layers=3+0", "ep=8,prefill.ep=8", "x",
-        "ep=4,dp=4,pp=2,vocab=8", "ep=4,dp=4,pp=2,vocab=0", "ep=4,dp=4,pp=2,vocab=-1"})
+  EXPECT_TRUE(readCompiledLayout("ep=2,etp=2,dp=4,pp=2", 8, 3));
+  EXPECT_TRUE(readCompiledLayout("etp=2,dp=2,pp=2,replicas=2", 8, 3));
+  EXPECT_TRUE(readCompiledLayout("ep=3,etp=2,dp=6,pp=2", 12, 3));
+  EXPECT_FALSE(readCompiledLayout("ep=2,etp=3,dp=6,pp=2", 12, 3)) << "no power of two";
+  for (const char *text : {"ep=0,dp=2,pp=2,replicas=2",
+                           "ep=2,dp=2,pp=-2,replicas=-2",
+                           "ep=2,dp=2,pp=2",
+                           "ep=2,dp=4,pp=2",
+                           "dp=8,tp=1",
+                           "ep=2,dp=2,pp=4",
+                           "ep=4611686018427387904,dp=4,pp=4",
+                           "ep=2,dp=2,pp=2,replicas=2,layers=3",
+                           "ep=2,dp=2,pp=2,replicas=2,layers=1+1",
+                           "ep=2,dp=2,pp=2,replicas=2,layers=3+0",
+                           "ep=8,prefill.ep=8",
+                           "x",
+                           "ep=4,dp=4,pp=2,vocab=8",
+                           "ep=4,dp=4,pp=2,vocab=0",
+                           "ep=4,dp=4,pp=2,vocab=-1",
+                           "ep=4,etp=2,dp=4,pp=2",
+                           "ep=4,etp=0,dp=4,pp=2",
+                           "ep=-2,etp=-2,dp=4,pp=2",
+                           "etp=2,tp=4,pp=2",
+                           "etp=-9223372036854775808,dp=4,pp=2"})
     EXPECT_FALSE(readCompiledLayout(text, 8, 3)) << text;
 }
 
@@ -188,6 +208,53 @@ TEST(CompileLayout, GroupsOfRanksDivideHeads) {
             "them; use tp=2,ep=8,dp=4");
   EXPECT_EQ(said(modelOf(64), "cpu4x2", "ep=8,tp=2"),
             "--layout: tp 2: 'q_norm' normalises all heads of a row together; use ep=8,dp=8");
+}
+
+TEST(CompileLayout, GroupsOfRanksShareExperts) {
+  const ModelSpec kimi = published("kimi-k2");
+  EXPECT_EQ(said(kimi, "cpu4x2", "ep=4,etp=2"), "ep=4,etp=2,dp=8");
+  EXPECT_EQ(said(kimi, "cpu4x2", "ep=2,etp=2,pp=2"), "ep=2,etp=2,pp=2,dp=4");
+  EXPECT_EQ(said(kimi, "cpu4x2", "etp=2,pp=4,dp=2,overlap=1"), "etp=2,pp=4,dp=2,overlap=1") << "one group a stage";
+  EXPECT_EQ(said(kimi, "cpu4x2", "ep=2,etp=2,tp=2,dp=4"), "tp=2,ep=2,etp=2,dp=2,replicas=2");
+  EXPECT_EQ(said(kimi, "cpu4x2", "ep=4,etp=2,vocab=8,redundant=4"), "ep=4,etp=2,dp=8,vocab=8,redundant=4");
+  EXPECT_EQ(said(published("mixtral-8x22b"), "cpu16x8", "ep=16,etp=8"), "ep=16,etp=8,dp=128") << "eight leaves";
+}
+
+TEST(CompileLayout, GroupsThatShareExpertsAreWithinANode) {
+  const ModelSpec kimi = published("kimi-k2");
+  EXPECT_EQ(said(kimi, "cpu4x2", "ep=2,etp=4"),
+            "--layout: etp is 4, and topology 'cpu4x2' has 8 ranks a stage and 2 a node: groups divide both; use "
+            "ep=4,etp=2,dp=8");
+  EXPECT_EQ(said(kimi, "cpu16x8", "ep=128,etp=3"),
+            "--layout: etp is 3, and topology 'cpu16x8' has 128 ranks a stage and 8 a node: groups divide both; use "
+            "ep=64,etp=2,dp=128");
+  EXPECT_EQ(said(kimi, "cpu4x2", "ep=8,dp=8,etp=0"),
+            "--layout: etp is 0, and topology 'cpu4x2' has 8 ranks a stage and 2 a node: groups divide both; use "
+            "ep=8,dp=8");
+  EXPECT_EQ(said(kimi, "cpu4x2", "pp=8,etp=2,dp=1"),
+            "--layout: etp is 2, and topology 'cpu4x2' has 1 rank a stage and 2 a node: groups divide both; use pp=8");
+}
+
+TEST(CompileLayout, GroupsThatShareExpertsAreAllRanksOfAStage) {
+  EXPECT_EQ(said(published("kimi-k2"), "cpu4x2", "ep=8,etp=2,dp=8"),
+            "--layout: ep is 8, topology 'cpu4x2' has 8 ranks in groups of 2, and in this build programs are of all of "
+            "them; use ep=4,etp=2,dp=8");
+  EXPECT_EQ(said(published("llama-3.3-70b"), "cpu4x2", "etp=2,pp=4,dp=2"),
+            "--layout: etp is 2, and model 'llama-3.3-70b' has no experts; use pp=4,replicas=2");
+}
+
+TEST(CompileLayout, PartsOfExpertsHaveWholeLeaves) {
+  EXPECT_EQ(said(published("kimi-k2"), "cpu16x8", "ep=16,etp=8"),
+            "--layout: etp is 8: an expert's 'down' has 4 leaves of 2048 columns; use ep=32,etp=4,dp=128");
+  EXPECT_EQ(said(published("deepseek-v2-lite"), "cpu4x2", "ep=4,etp=2"),
+            "--layout: etp is 2: an expert's 'down' has 2 leaves of 1408 columns, the last one shorter than the "
+            "others; use ep=8,dp=8");
+}
+
+TEST(CompileLayout, ExpertsInPartsStaySoWhereItIsLegal) {
+  EXPECT_TRUE(has(said(published("kimi-k2"), "cpu4x2", "ep=4,etp=2,cp=2,vocab=16"), "; use ep=4,etp=2,dp=8,vocab=8"));
+  EXPECT_TRUE(has(said(modelOf(13), "cpu4x2", "ep=2,etp=2,pp=2,redundant=2"), "; use ep=2,etp=2,pp=2,dp=4,redundant=3"))
+      << "slots of two groups";
 }
 
 TEST(CompileLayout, RanksOfAStageDivideTheVocabulary) {

@@ -41,8 +41,8 @@ TEST(CompileSearchTest, EachNetworkHasTheProgramThatIsFasterOnIt) {
   const ModelSpec spec = published("olmoe-1b-7b");
   const CompileSearch even = found(spec, islands(20e9)), slow = found(spec, islands(1e6));
   const std::string ofEven = textOf(even.holding.front()), ofSlow = textOf(slow.holding.front());
-  EXPECT_EQ(even.holding.front().layout.ep, 4) << ofEven;
-  EXPECT_EQ(slow.holding.front().layout.ep, 2) << ofSlow;
+  EXPECT_EQ(even.holding.front().layout.devicesOfStage(), 4) << ofEven;
+  EXPECT_EQ(slow.holding.front().layout.devicesOfStage(), 2) << ofSlow;
   EXPECT_GT(tokensOf(even, ofEven), tokensOf(even, ofSlow));
   EXPECT_GT(tokensOf(slow, ofSlow), tokensOf(slow, ofEven));
 }
@@ -58,6 +58,16 @@ TEST(CompileSearchTest, AllThatHoldsCompilesAndTheBestIsFirst) {
     EXPECT_LE(*plan.figure("output_tokens_per_s"), before);
     before = *plan.figure("output_tokens_per_s");
   }
+}
+
+// An expert of OLMoE has two leaves.
+TEST(CompileSearchTest, ExpertsInPartsAreLookedAtWhereTheyCompile) {
+  Topology machines = islands(1e9);
+  machines.tiers[0].count = 4;
+  std::set<int64_t> parts;
+  for (const ClusterPlan &plan : found(published("olmoe-1b-7b"), machines).holding)
+    parts.insert(plan.layout.etp);
+  EXPECT_EQ(parts, (std::set<int64_t>{1, 2}));
 }
 
 TEST(CompileSearchTest, StepsAndSequencesAreThoseOfTheLimits) {

@@ -160,6 +160,9 @@ TEST(EvaluateRefusesTest, OnlyRanksOfCpusCompile) {
   EXPECT_EQ(ranks.plan("ep=8").whyNotCompilable, "");
   EXPECT_EQ(ranks.plan("ep=4").whyNotCompilable,
             "ep is 4, topology 'cpu4x2' has 8 ranks, and in this build programs are of all of them");
+  EXPECT_EQ(ranks.plan("ep=4,etp=2").whyNotCompilable, "");
+  EXPECT_EQ(ranks.plan("ep=2,etp=4").whyNotCompilable,
+            "etp is 4, and topology 'cpu4x2' has 8 ranks a stage and 2 a node: groups divide both");
   Question one("deepseek-v2-lite", "h100x1");
   EXPECT_TRUE(has(one.plan("ep=1").whyNotCompilable, "devices of kind nvidia"));
   Question family("gpt-oss-120b", "cpu1");

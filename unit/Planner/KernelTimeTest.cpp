@@ -114,6 +114,14 @@ TEST(KernelTime, TokensOfAPromptGoToTheExpertsThatItHits) {
   EXPECT_GT(secondsOf(experts(8), uniform), 2 * secondsOf(experts(8), agreed));
 }
 
+TEST(KernelTime, RanksThatShareExpertsComputeTheRowsOfAll) {
+  StepOptions alone = step(1, 1, 0), shared = alone;
+  shared.etp = 2;
+  EXPECT_DOUBLE_EQ(secondsOf(experts(8), shared), secondsOf(experts(8), step(2, 1, 0)));
+  EXPECT_GT(secondsOf(experts(8), shared), secondsOf(experts(8), alone));
+  EXPECT_DOUBLE_EQ(secondsOf(linear(64, 512), shared), secondsOf(linear(64, 512), alone));
+}
+
 TEST(KernelTime, AttentionGrowsWithTheKeysAndIsNoFasterThanReadingThem) {
   ProgramKernel attention;
   GqaAttentionDesc d;

@@ -118,6 +118,56 @@ TEST(RouteTraffic, RanksOfAStageExchangeForTheirVocabulary) {
   EXPECT_EQ(staged.ofToken[1].rows, 0) << "a stage is on one node";
 }
 
+// Four groups of two ranks that share two experts each. What goes to other groups is as without groups: of rank 1, of
+// group 0, to groups 1 on its node and 3 on the other one, and back. In each of three groups one message goes to the
+// other rank, which sends back a row for each of three choices.
+TEST(RouteTraffic, GroupsSendOnWhatArrivesAndPartsOfTheirSums) {
+  ExpertDivision by = division(8, 4, 2);
+  by.etp = 2;
+  by.partBytes = 4;
+  EXPECT_EQ(by.sources(), 8);
+  const auto sent = [&](const SourcedChoice &choice) { return *countTraffic(tokens(by, {choice}), before(by), by); };
+  const RouteTraffic away = sent({1, {0, 2, 7}, 3});
+  EXPECT_EQ(away.tiers[0].messages.value(), 3 * (1 + 1 + 3 + 3));
+  EXPECT_EQ(away.tiers[0].payloadBytes.value(), 3 * (10 + 1 + 3 * 10 + 3 * 4));
+  EXPECT_EQ(away.tiers[1].messages.value(), 3 * (1 + 1));
+  EXPECT_EQ(away.tiers[1].payloadBytes.value(), 3 * (10 + 1));
+  EXPECT_EQ(away.rankRows.at(3), (std::vector<int64_t>{3, 3, 0, 3}));
+  const RouteTraffic home = sent({6, {6, 7}, 5});
+  EXPECT_EQ(home.tiers[0].messages.value(), 5 * (1 + 2)) << "of its own group's experts, within it";
+  EXPECT_EQ(home.tiers[0].payloadBytes.value(), 5 * (10 + 2 * 4));
+  EXPECT_EQ(home.tiers[1].messages.value(), 0);
+}
+
+TEST(RouteTraffic, EachOtherRankOfAGroupHasAPart) {
+  ExpertDivision by = division(8, 2, 4);
+  by.partBytes = 4;
+  const auto bytes = [&](int64_t etp, int64_t source) {
+    by.etp = etp;
+    return countTraffic(tokens(by, {{source, {0, 1}, 1}}), before(by), by)->tiers[0].payloadBytes.value();
+  };
+  EXPECT_EQ(bytes(1, 0), 0) << "at home";
+  EXPECT_EQ(bytes(4, 3), 3 * (10 + 2 * 4));
+  by.hops.resize(2); // rank 3 of the second replica
+  EXPECT_EQ(bytes(4, 8 + 3), 3 * (10 + 2 * 4));
+}
+
+TEST(RouteTraffic, GroupsThatShareExpertsAreThoseOfTheLayout) {
+  const ModelSpec kimi = published("kimi-k2");
+  const auto divided = [&](const char *name, const char *layout) {
+    const Topology topology = *loadTopology(name);
+    return expertDivision(kimi, topology, *parseCompileLayout(layout, kimi, topology), DType::BF16);
+  };
+  const ExpertDivision pairs = divided("cpu4x2", "ep=4,etp=2");
+  EXPECT_EQ(pairs.model.ranks, 4);
+  EXPECT_EQ(pairs.slots(), 384);
+  EXPECT_EQ(pairs.sources(), 8);
+  EXPECT_EQ(pairs.partBytes, 7168 * 4) << "f32, whatever rows are";
+  EXPECT_FALSE(pairs.isTwoHop) << "a group a node";
+  EXPECT_TRUE(divided("cpu4x2", "ep=8").isTwoHop);
+  EXPECT_TRUE(divided("cpu16x8", "ep=64,etp=2").isTwoHop) << "four groups a node";
+}
+
 TEST(RouteTraffic, TokensGoToTheNearestCopy) {
   const ExpertDivision by = division(4, 4, 2); // two whole copies, of two nodes
   const RouteStatistics statistics = tokens(by, {{0, {0, 1}, 5}, {3, {0, 1, 2}, 2}});

@@ -34,6 +34,8 @@ const double cachedTokens = 256 * std::ceil((256 * 2250 + 3 * 16 * 250 / std::sq
 // Worst routing: the 1,024 rows of each of 8 ranks, half a step of 4,096 tokens over cp 2 (two batches overlap, and etp
 // gathers what tp divides), all choose 6 of one rank's 8 experts.
 constexpr double received = 8 * 1024, expertRows = received * 6;
+/// Of the choices of half of the rows, which came to this rank of the two of an expert, the other one's part in f32.
+constexpr double sentBack = expertRows / 2 * 2048 * 4;
 // 8 rows begin a tile of 128 in each expert, the others fill whole tiles: (49,152 - 8) / 128 is 383 full ones.
 constexpr double paddedRows = (8 + 383) * 128;
 /// Gate, up and their product, each half as wide as an expert, and the output.
@@ -54,8 +56,8 @@ std::vector<GoldenPart> memoryOf(double layers, double moeLayers, bool isFirst) 
   parts.push_back({"activations", 2048 * 2 * (4 * 2048 + 3 * 10944.0 / 2)});
   if (!isFirst)
     parts.push_back({"logits", 256 * 102400.0 * 4 / (2 * 2)}); // f32, over tp and cp
-  parts.insert(parts.end(), {{"dispatch and combine", received * 2048 * (2 + 2)},
-                             {"second communication buffer", received * 2048 * (2 + 2)},
+  parts.insert(parts.end(), {{"dispatch and combine", received * 2048 * (2 + 2) + sentBack},
+                             {"second communication buffer", received * 2048 * (2 + 2) + sentBack},
                              {"rows of experts", expertRows * rowBytes},
                              {"alignment padding", (paddedRows - expertRows) * rowBytes},
                              {"gathered keys", 4096 * cached}, // of one layer and a whole step
@@ -85,17 +87,22 @@ constexpr double besideExpertsMoves =
 constexpr double denseMoves = (2048 + 4096) + (2048 + 2048 + 2048) + (2 * 10944 + 3 * 10944) / 2.0;
 /// A row of an expert is collected, multiplied to gate and up, their product to the output, which is added up.
 constexpr double expertMoves = 4 * 2048 + (2 * 1408 + 3 * 1408) / 2.0;
+/// Bytes: parts of the output are written in f32, and read to be added.
+constexpr double expertParts = 2 * 2048 * 4;
 constexpr double restMoves = 26 * besideExpertsMoves + denseMoves;
 
-/// What `rows` of a device receive in dispatch and combine, 2,048 values each way, in 26 layers: `bytes` of a value, to
-/// and fro. tp halves the rows. A node has 4 of the 8 expert ranks: within it a row goes to the ranks visited, but for
-/// one in 4 of them; to the nodes visited, but for one in 2. The 2 ranks of an expert gather the rows of both.
-double dispatched(double rows, double bytes = 2 + 2) {
-  return 26 * rows / 2 * 2048 * bytes * (ranksVisited * (3 / 4.0 + 1) + nodesVisited / 2);
+/// The 2 ranks of an expert send each other the rows that came to them, and parts of the sums of their 6 choices in
+/// f32.
+double withinExperts(double to) { return to * ranksVisited + 4 * 6; }
+/// What `rows` of a device receive in dispatch and combine, 2,048 values each way, in 26 layers: bytes of a value `to`
+/// experts and back. tp halves the rows. A node has 4 of the 8 expert ranks: within it a row goes to the ranks visited,
+/// but for one in 4 of them; to the nodes visited, but for one in 2.
+double dispatched(double rows, double to = 2, double back = 2) {
+  return 26 * rows / 2 * 2048 * ((to + back) * (ranksVisited * 3 / 4.0 + nodesVisited / 2) + withinExperts(to));
 }
 /// Of generated tokens each of 6 choices has its own copy, but for one in 8 that stays.
-double dispatchedByRoute(double rows, double bytes = 2 + 2) {
-  return 26 * rows / 2 * 2048 * bytes * (6 * 7 / 8.0 + ranksVisited);
+double dispatchedByRoute(double rows, double to = 2, double back = 2) {
+  return 26 * rows / 2 * 2048 * ((to + back) * 6 * 7 / 8.0 + withinExperts(to));
 }
 
 // 128 of a rank's sequences pass a stage at once, each with one token, after 2,250. Devices of cp have half of the rows
@@ -111,7 +118,8 @@ TEST(ServeGolden, BytesOfADecodeStep) {
         // the cache is read, one token of each row is written to it
         2 * attentionWeights + 27 * (128 * 2250 * cached / 2 + rows * cached) + 27 * rows * attentionMoves * 2},
        // 64 rows of each of 16 devices, of which tp has half, choose 6 experts, alike many on each of 8 ranks
-       {"decode", "experts", 2 * expertWeights + 26 * (rows / 2 * 16 * 6 / 8) * (2048 + expertMoves) * 2},
+       {"decode", "experts",
+        2 * expertWeights + 26 * (rows / 2 * 16 * 6 / 8) * ((2048 + expertMoves) * 2 + expertParts)},
        {"decode", "dense, shared, router", 2 * denseWeights + rows * restMoves * 2},
        {"decode", "embedding, head", 2 * (2 * head) + rows * hidden},
        {"decode", "dispatch, combine", 0, dispatchedByRoute(rows)},
@@ -128,35 +136,36 @@ TEST(ServeGolden, BytesOfAPrefillStep) {
   const double rows = 4096 / 2, hidden = 2048 * 2;
   ClusterPlan golden = plan();
   golden.steps.resize(8);
-  expectSteps(golden,
-              {{"prefill", "attention", 2 * attentionWeights + 27 * rows * (cached + attentionMoves * 2)},
-               {"prefill", "experts", 2 * expertWeights + 26 * (rows / 2 * 16 * 6 / 8) * (2048 + expertMoves) * 2},
-               {"prefill", "dense, shared, router", 2 * denseWeights + rows * restMoves * 2},
-               {"prefill", "embedding, head", 2 * (2 * head) + rows * hidden},
-               {"prefill", "dispatch, combine", 0, dispatched(rows)},
-               {"prefill", "tensor parallel", 0, 27 * 2 * rows * hidden},
-               {"prefill", "context parallel", 0, 27 * 4096 * cached / 2},
-               {"prefill", "pipeline", 0, 2 * rows * hidden / 2}});
+  expectSteps(golden, {{"prefill", "attention", 2 * attentionWeights + 27 * rows * (cached + attentionMoves * 2)},
+                       {"prefill", "experts",
+                        2 * expertWeights + 26 * (rows / 2 * 16 * 6 / 8) * ((2048 + expertMoves) * 2 + expertParts)},
+                       {"prefill", "dense, shared, router", 2 * denseWeights + rows * restMoves * 2},
+                       {"prefill", "embedding, head", 2 * (2 * head) + rows * hidden},
+                       {"prefill", "dispatch, combine", 0, dispatched(rows)},
+                       {"prefill", "tensor parallel", 0, 27 * 2 * rows * hidden},
+                       {"prefill", "context parallel", 0, 27 * 4096 * cached / 2},
+                       {"prefill", "pipeline", 0, 2 * rows * hidden / 2}});
 }
 
 // The product of gate and up is read in bf16 and written in FP8 before it is multiplied. Where the experts compute in
 // FP8, rows go to them in FP8 with a scale of four bytes for 128 values, and come back in bf16.
 TEST(ServeGolden, RowsGoToExpertsInFp8) {
-  const double rows = 128 / 2, toAndFro = (1 + 4.0 / 128) + 2;
+  const double rows = 128 / 2, to = 1 + 4.0 / 128, back = 2;
   const ClusterPlan golden = plan(BlockScales{DType::F8E4M3, 128, 128});
   ASSERT_EQ(golden.memory.size(), 2u);
   for (const RankMemory &memory : golden.memory)
     for (const MemoryPart &part : memory.parts) {
       if (part.name == "dispatch and combine" || part.name == "second communication buffer") {
-        EXPECT_NEAR(double(part.bytes.value), received * 2048 * toAndFro, 1) << memory.ranks << ": " << part.name;
+        EXPECT_NEAR(double(part.bytes.value), received * 2048 * (to + back) + sentBack, 1)
+            << memory.ranks << ": " << part.name;
       }
     }
   const StepPart &experts = golden.steps.at(9), &dispatch = golden.steps.at(12);
   ASSERT_EQ(experts.phase + experts.name + dispatch.phase + dispatch.name, "decodeexpertsdecodedispatch, combine");
   const double memory =
-      2 * expertWeights + 26 * (rows / 2 * 16 * 6 / 8) * (2048 * (1 + 4.0 / 128) + expertMoves * 2 + 3 * 1408 / 2);
+      2 * expertWeights + 26 * (rows / 2 * 16 * 6 / 8) * (2048 * to + expertMoves * 2 + 3 * 1408 / 2 + expertParts);
   EXPECT_NEAR(experts.memoryBytes, memory, 1e-9 * memory);
-  EXPECT_NEAR(dispatch.linkBytes, dispatchedByRoute(rows, toAndFro), 1e-9 * dispatchedByRoute(rows, toAndFro));
+  EXPECT_NEAR(dispatch.linkBytes, dispatchedByRoute(rows, to, back), 1e-9 * dispatchedByRoute(rows, to, back));
 }
 
 } // namespace

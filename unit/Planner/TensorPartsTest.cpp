@@ -83,6 +83,25 @@ TEST(TensorParts, RanksThatDivideBothHavePartsOfTheVocabulary) {
   EXPECT_EQ(said(tinyLlama(/*tied=*/true), 1), "") << "each has all of it";
 }
 
+TEST(TensorParts, RanksThatTakeWholeLeavesHavePartsOfExperts) {
+  const auto said = [](const std::string &model, int64_t ranks) {
+    Status parts = checkExpertParts(*loadPublishedModel(model), ranks);
+    return parts ? "" : parts.error().text();
+  };
+  const std::string remedy = "; choose an etp that divides them";
+  EXPECT_EQ(said("kimi-k2", 4), "");
+  EXPECT_EQ(said("mixtral-8x22b", 8), "");
+  EXPECT_EQ(said("olmoe-1b-7b", 4), "etp: is 4: an expert's 'down' has 2 leaves of 1024 columns" + remedy);
+  EXPECT_EQ(said("olmoe-1b-7b", 0), "etp: is 0: an expert's 'down' has 2 leaves of 1024 columns" + remedy);
+  EXPECT_EQ(said("mixtral-8x22b", 3), "etp: is 3: an expert's 'down' has 8 leaves of 16384 columns" + remedy);
+  EXPECT_EQ(said("deepseek-v2-lite", 2),
+            "etp: is 2: an expert's 'down' has 2 leaves of 1408 columns, the last one shorter than the others" +
+                remedy);
+  EXPECT_EQ(said("gpt-oss-120b", 2),
+            "etp: is 2: an expert's 'down' has a bias, which is no part of a sum; leave it out");
+  EXPECT_EQ(said("gpt-oss-120b", 1), "") << "each has all of it";
+}
+
 TEST(TensorParts, WhatRanksDoNotDivideIsRefused) {
   const std::string remedy = "; choose a tp that divides it";
   EXPECT_EQ(said(llamaOf(64, 8), FeedForward::Dense, 16), "tp: 16: 'o' has 8 leaves of 8192 columns" + remedy);

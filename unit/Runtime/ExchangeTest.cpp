@@ -95,7 +95,17 @@ TEST(Grid, GroupsFollowFromTheAxes) {
   EXPECT_EQ(ranksOf(grid, Axis::replica, 13), (Ranks{5, 13}));
   EXPECT_EQ(ranksOf(grid, Axis::node, 13), (Ranks{12, 13}));
   EXPECT_EQ(ranksOf(grid, Axis::rail, 13), (Ranks{13, 15}));
+  EXPECT_EQ(ranksOf(grid, Axis::stage, 13), (Ranks{12, 13, 14, 15}));
   EXPECT_EQ(grid.group(Axis::world, 13).size, 16);
+}
+
+// A stage of 8 ranks on nodes of 4, of which two next to each other have parts of the same experts.
+TEST(Grid, RanksThatDivideExpertsHaveTheSamePart) {
+  const Grid grid{1, 8, 2, 4, 1, 1, 4};
+  EXPECT_EQ(ranksOf(grid, Axis::etp, 5), (Ranks{4, 5}));
+  EXPECT_EQ(ranksOf(grid, Axis::ep, 5), (Ranks{1, 3, 5, 7}));
+  EXPECT_EQ(ranksOf(grid, Axis::node, 5), (Ranks{5, 7}));
+  EXPECT_EQ(ranksOf(grid, Axis::rail, 5), (Ranks{1, 5}));
 }
 
 TEST(Grid, ANodeOfSeveralStagesHasThatOfTheRank) {
@@ -112,6 +122,9 @@ TEST(Grid, AxesThatDoNotFitAreRefused) {
   EXPECT_EQ(said((Grid{1, 6, 1, 6, 1, 1, 4}).check(6)),
             "layout: 4 ranks of a node and 6 of a stage do not divide one another; choose a layout whose stages fill "
             "nodes");
+  EXPECT_EQ(said((Grid{1, 4, 2, 2, 1, 1, 1}).check(4)),
+            "layout: 2 ranks that have parts of an expert do not divide the 1 of a stage on a node; choose an etp that "
+            "does");
   EXPECT_EQ(said((Grid{1, 4, 1, 4, 2, 1, 1}).check(4)),
             "layout: 4 ranks were started, the program is for 8; start as many as its topology has");
 }

@@ -114,8 +114,10 @@ TEST(Placement, TablesAreThoseOfKernels) {
   const int32_t *table = bundle.placement.entries(0);
   EXPECT_EQ(table[7], 7);      // the expert in its slot
   EXPECT_EQ(table[17], -1);    // none
-  EXPECT_EQ(table[18 + 3], 0); // experts 0 to 3 are of rank 0
-  EXPECT_EQ(table[18 + 5], 4); // of 4 to 7 it has 4 and 5
+  EXPECT_EQ(table[18 + 3], 3); // a part has no subtree
+  const int32_t *ofRank = table + 18 + 16;
+  EXPECT_EQ(ofRank[3], 0); // experts 0 to 3 are of rank 0
+  EXPECT_EQ(ofRank[5], 4); // of 4 to 7 it has 4 and 5
   EXPECT_EQ(bundle.placement.expertsOf(0, 1)[0], 6);
   EXPECT_EQ(bundle.placement.expertsOf(0, 0), nullptr) << "a layer without experts";
 }

@@ -135,9 +135,11 @@ TEST(RankFacts, CollectivesThatAreNotKnownAreRefused) {
             "manifest.json: collectives[1].op: is \"broadcast\", this runtime knows all_to_all_rows, gather_slices, "
             "scatter_slices, send and receive" +
                 again);
-  EXPECT_EQ(manifestWith("/collectives/1/group", "tp"),
-            "manifest.json: collectives[1].group: is \"tp\", of all_to_all_rows this runtime knows ep, node and rail" +
-                again);
+  EXPECT_EQ(
+      manifestWith("/collectives/1/group", "tp"),
+      "manifest.json: collectives[1].group: is \"tp\", of all_to_all_rows this runtime knows ep, etp, node, rail, "
+      "stage" +
+          again);
   FakeBundle fake("fake_ranks2");
   fake.manifest["collectives"][1]["op"] = "send";
   fake.write();
@@ -239,6 +241,39 @@ TEST(RankFacts, TheVocabularyIsDividedByAllRanksOfAStage) {
   four.write();
   EXPECT_EQ(opening(four),
             "manifest.json: shares[0].parts: is 3, must be 1, the tp=2 or the vocab=4 of the layout" + again);
+}
+
+TEST(RankFacts, PartsOfExpertsAreOfRanksNextToEachOther) {
+  RankFacts facts;
+  facts.count = 16;
+  facts.replicas = 2;
+  facts.etp = 2;
+  facts.stages.resize(2); // of four ranks each
+  EXPECT_EQ(facts.expertRanks(), 2);
+  EXPECT_EQ(facts.expertRankOf(5), 0) << "of the second stage";
+  EXPECT_EQ(facts.expertRankOf(15), 1) << "of the second replica";
+  FakeBundle pair("fake_ranks2");
+  const auto layout = [&](const char *text) {
+    pair.manifest["layout"] = text;
+    pair.write();
+    return opening(pair);
+  };
+  EXPECT_EQ(layout("ep=2,etp=0,dp=2"),
+            "manifest.json: layout: has etp=0, which must divide the 2 ranks of a stage on a node" + again);
+  EXPECT_EQ(layout("ep=1,etp=4,dp=2"),
+            "manifest.json: layout: has etp=4, which must divide the 2 ranks of a stage on a node" + again);
+  EXPECT_EQ(layout("ep=2,etp=2,dp=2"), "manifest.json: layout: has ep=2, this runtime runs ep=1 on 2 ranks" + again);
+  EXPECT_EQ(layout("ep=1,etp=2,dp=2"), "manifest.json: ranks[0].slots: is 8, must be 16" + again);
+  for (int rank : {0, 1})
+    pair.manifest["ranks"][rank]["slots"] = 16;
+  EXPECT_EQ(layout("ep=1,etp=2,dp=2"),
+            "manifest.json: shares[1].parts: is 1 of experts, must be the etp=2 of the layout" + again);
+  FakeBundle dense;
+  dense.repeat(2, "tp=2,etp=2");
+  dense.manifest["model"]["experts"] = 0;
+  dense.write();
+  EXPECT_EQ(opening(dense),
+            "manifest.json: layout: has etp=2, which must divide the 1 rank of a model without experts" + again);
 }
 
 TEST(RankFacts, HalvesHoldTheLargestStep) {

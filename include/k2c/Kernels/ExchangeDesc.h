@@ -29,6 +29,13 @@ struct RoutePlanDesc {
   int64_t experts = 0, topK = 0, members = 1, slots = 0;
 };
 
+/// Plans the messages to members that have parts of the same slots: a row goes to each of them. Arguments: slots i32
+/// [rows][topK] -> routes i32 [rows][3][topK], sent, returned. Routes are RoutePlanDesc's: a message is a row, the same
+/// for all members, and of what comes back from each the n-th row is that of the n-th choice that is none of -1.
+struct PartPlanDesc {
+  int64_t topK = 0, members = 1;
+};
+
 /// Writes messages. Arguments: x, weights f32 [rows][topK], routes -> messages. A choice whose expert is on another
 /// member has slot -1 and weight 0.
 struct PackDesc {
@@ -69,6 +76,14 @@ struct MergeSubtreesDesc {
 struct CombineDesc {
   Rows x, y;
   int64_t experts = 0, topK = 0, leaves = 1;
+};
+
+/// Adds what members have of the output of each choice. Arguments: parts, returned, routes of PartPlanDesc, weights f32
+/// [rows][topK] -> y, the same rows as of one member: the balanced binary tree over the members, times the weight of
+/// the choice, each op in f32, rounded once to y.type.
+struct AddPartsDesc {
+  Rows x, y;
+  int64_t topK = 0, members = 2;
 };
 
 /// Counts rows of `space` that go to all members, and as many that come back from each. -> sent, returned: sent rows

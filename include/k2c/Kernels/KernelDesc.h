@@ -299,7 +299,7 @@ using KernelBody =
                  AbsorbedAttentionDesc, ExpandedAttentionDesc, RoutingDesc, PermutationDesc, PermuteDesc, UnpermuteDesc,
                  RowwiseDesc, OutputRowsDesc, CaptureDesc, LocateDesc, RoutePlanDesc, PackDesc, UnpackDesc,
                  ReturnPlanDesc, ReduceSubtreesDesc, MergeSubtreesDesc, CombineDesc, TokenIdsDesc, LookupDesc,
-                 SharePlanDesc, CloseGapsDesc, ShareReturnDesc, JoinColumnsDesc>;
+                 SharePlanDesc, CloseGapsDesc, ShareReturnDesc, JoinColumnsDesc, PartPlanDesc, AddPartsDesc>;
 
 /// A kernel: a readable name (not part of the key) and what it computes.
 struct KernelDesc {

@@ -96,6 +96,8 @@ struct ParallelLayout {
   Zero zero = Zero::None;                      ///< states that data-parallel ranks share out
   Offload offload = Offload::None;             ///< what lies in the host's memory
 
+  /// Whether ranks have some of the experts, or parts of them.
+  bool dividesExperts() const { return ep > 1 || etp > 1; }
   /// Of one stage of a copy.
   int64_t devicesOfStage() const { return tp * cp * dp; }
   /// Of one copy of the model, without the pool that computes prompts.

@@ -2,9 +2,10 @@
 //
 // A program of one rank, or of several: replicas of the model, in each of them stages (pp) with a part of the layers,
 // whose ranks have sequences of their own (dp) and a part of the experts (ep). Both are as many as a stage has ranks;
-// or groups of `tp` ranks next to each other have them, each with a part of heads and MLPs (TensorParts.h). All ranks
-// of a stage may have a part of embedding and head (vocab). What else a plan may divide is planned, and not compiled in
-// this build. The one list, for k2c compile and for the notes of plans (whyNotCompiled).
+// or groups of `tp` ranks next to each other have them, each with a part of heads and MLPs (TensorParts.h). Experts may
+// be divided among as many groups of `etp` ranks next to each other, each with a part of every expert of its group. All
+// ranks of a stage may have a part of embedding and head (vocab). What else a plan may divide is planned, and not
+// compiled in this build. The one list, for k2c compile and for the notes of plans (whyNotCompiled).
 //
 //===----------------------------------------------------------------------===//
 #ifndef K2C_PLANNER_COMPILELAYOUT_H
@@ -62,10 +63,10 @@ int64_t nodesOfStage(const ParallelLayout &layout, int64_t nodes);
 /// ranks of `layout`.
 std::array<int64_t, 2> hopsOfReplica(const ParallelLayout &layout, int64_t nodes, int64_t replica);
 
-/// Slots of a rank for the routed experts of a layer; 0: the model has none.
+/// Slots of a rank for the routed experts of a layer, of which those of a group have parts; 0: the model has none.
 int64_t expertSlots(const ModelSpec &spec, const ParallelLayout &layout);
 
-/// What a placement of the experts of a program has to be of.
+/// What a placement of the experts of a program has to be of: its ranks are the groups that share experts (ep).
 PlacedModel placedModel(const ModelSpec &spec, const ParallelLayout &layout);
 
 /// The placement of a program for which nobody says one: in order, and over again; once each where tokens are bound to

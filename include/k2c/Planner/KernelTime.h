@@ -9,7 +9,8 @@
 //                grid, so the largest shares of a group add up.
 //   linear       an item's panel is passed by tiles of rows: the first reads it from where the weights live, the others
 //                from the caches of the core. Weights live in memory as far as the set that a step reads exceeds the
-//                caches (the curve of `read` says how far). Experts have as many rows as a uniform router gives them.
+//                caches (the curve of `read` says how far). Experts have as many rows as a uniform router gives them,
+//                of the ranks that share them as many of each.
 //   attention    pairs of query and key at the rate of that many queries on the same keys, but no faster than the
 //                cached keys are read; expanded keys are linears before it
 //   the others   bytes of a row, at the rate of that many rows a worker
@@ -45,6 +46,7 @@ struct StepOptions {
   bool expanded = false;  ///< the form of latent attention that the step's rows run in
   int64_t outputRows = 1; ///< rows whose logits are computed and sampled
   int64_t vocab = 0;
+  int64_t etp = 1; ///< ranks that share each expert, whose rows each of them computes with its part
   /// Experts of a layer that the step's tokens go to, a mean over layers, as `run routes` shows them: their rows are
   /// shared evenly. 0: all experts are as likely.
   double expertsHit = 0;

@@ -90,7 +90,7 @@ struct Plan {
   ParallelLayout layout;             ///< of the ranks; steps are limited by `limits`
   int64_t ranks = 1;                 ///< in all
   int64_t expertSlots = 0;           ///< of a rank, for the routed experts of a layer; 0: the model has none
-  Bytes expertBytes;                 ///< of one such slot, in all layers
+  Bytes expertBytes;                 ///< of one such slot, in all layers: of the part that the rank has
   DType compute = DType::F32;        ///< activations
   std::string computeReason;         ///< why; may be ""
   MlaForms mla = MlaForms::Phased;   ///< the segment forms that were asked for

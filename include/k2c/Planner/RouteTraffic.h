@@ -24,11 +24,13 @@ struct RowsOfRow {
 
 /// How a program of several ranks divides a layer's experts, and what it sends for a token.
 struct ExpertDivision {
-  PlacedModel model; ///< with its slots; its ranks are those of a stage
+  PlacedModel model; ///< with its slots; its ranks are those of a stage, or groups of them that share experts
+  int64_t etp = 1;   ///< ranks of such a group, next to each other: each has a part of all experts of it
   int64_t nodes = 1;
   bool isTwoHop = false;
   int64_t messageBytes = 0; ///< of a row to experts, with its choices
   int64_t rowBytes = 0;     ///< of a row that comes back, or goes to the next stage
+  int64_t partBytes = 0;    ///< of a choice: of the row that each other rank of a group sends back
   /// Of each replica of the model: how often a token goes from stage to stage, within a node and between nodes.
   std::vector<std::array<int64_t, 2>> hops{{}};
   /// By tier. Of a token: what tensor-parallel ranks gather and scatter in all layers, and what ranks that divide the
@@ -37,7 +39,8 @@ struct ExpertDivision {
   std::array<std::string, 2> tiers; ///< within a node, between nodes
 
   /// Ranks that carry rows of their own, by which sources are numbered: those of a stage, in all replicas.
-  int64_t sources() const { return model.ranks * static_cast<int64_t>(hops.size()); }
+  int64_t sources() const { return stageRanks() * static_cast<int64_t>(hops.size()); }
+  int64_t stageRanks() const { return model.ranks * etp; }
   int64_t slots() const { return model.ranks * model.slotsOfRank.value_or(0); }
   /// Whether some pair of ranks is of a tier, of all ranks of the topology.
   std::array<bool, 2> hasTier{};
@@ -52,10 +55,11 @@ struct SentRows {
 };
 
 struct RouteTraffic {
-  std::array<SentRows, 2> tiers;                    ///< within a node, between nodes
-  double nodesMean = 0;                             ///< of tokens and layers: nodes that have a token's experts
-  int64_t nodesMost = 0;                            ///< the same
-  std::map<int64_t, std::vector<int64_t>> rankRows; ///< by layer: rows that the experts of each rank compute
+  std::array<SentRows, 2> tiers; ///< within a node, between nodes
+  double nodesMean = 0;          ///< of tokens and layers: nodes that have a token's experts
+  int64_t nodesMost = 0;         ///< the same
+  /// By layer: rows that the experts of each rank, or group that shares experts, compute.
+  std::map<int64_t, std::vector<int64_t>> rankRows;
 
   /// Rows of the fullest rank over the mean, of a layer; 1 without any.
   double imbalance(int64_t layer) const;

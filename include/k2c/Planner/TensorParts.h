@@ -2,7 +2,8 @@
 //
 // Ranks of a tensor-parallel group carry slices of one step and have parts of weights: of attention some heads, of an
 // MLP some columns. This says which, from the model alone, as the pass shard-attention does it: the memory of a rank,
-// what travels, and which tp a model takes follow from it.
+// what travels, and which tp a model takes follow from it. Likewise of ranks that share experts (etp) or embedding and
+// head (vocab).
 //
 //===----------------------------------------------------------------------===//
 #ifndef K2C_PLANNER_TENSORPARTS_H
@@ -35,6 +36,15 @@ Status checkTensorParts(const ModelSpec &spec, int64_t tp);
 
 /// The cuts of all layers of a model that `tp` ranks divide.
 std::map<std::string, MatrixCut> tensorCuts(const ModelSpec &spec, int64_t tp);
+
+/// What ranks that share routed experts have of each, by family: of gate and up alike some rows, and as many columns of
+/// down.
+const std::map<std::string, MatrixCut> &expertCuts();
+
+/// Whether `ranks` ranks can have a part each of every routed expert, so that their sums are subtrees of that of one
+/// rank. The model has experts. Errors, at the key etp: leaves of the down projection that do not end where parts do
+/// (numerics N1), a bias behind it.
+Status checkExpertParts(const ModelSpec &spec, int64_t ranks);
 
 /// Whether `ranks` ranks can have a part each of embedding, some of its columns, and head, some of its rows. Errors, at
 /// the key vocab: both are one weight, or ranks do not divide hidden size or vocabulary.

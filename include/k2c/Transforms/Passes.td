@@ -127,7 +127,8 @@ def ShardExperts : Pass<"shard-experts", "::mlir::ModuleOp"> {
   let description = [{
     Makes the data movement of experts explicit. On one rank nothing travels: a stable counting sort by (expert, token),
     rows gathered once, two grouped linears over sorted slots, and N5's tree. On several ranks rows cross to those that
-    have their experts, where nodes have several by way of one of their ranks, and come back as sums of subtrees.
+    have their experts, where nodes have several by way of one of their ranks, and come back as sums of subtrees. Where
+    ranks have parts of the same experts, rows go on to all of these.
 
     ```mlir
     %r = moe.experts %x, %e, %w, @gu[%l], @down[%l] experts 12 inner 96 act silu ... // before

@@ -39,6 +39,10 @@ struct StageRanks {
   /// Of a tensor-parallel group: they have slices of one step, and parts of weights.
   int64_t ofGroup = 1;
   int64_t ofVocabulary = 1; ///< ranks that have parts of embedding and head: all of the stage, or 1
+  int64_t ofExpert = 1;     ///< ranks next to each other that have parts of the same experts
+
+  /// What divides the experts of a layer.
+  int64_t expertRanks() const { return ranks / ofExpert; }
 };
 
 /// Of the stages of the module's plan on its topology: all ranks, where there is no plan or it has one stage.

@@ -25,6 +25,11 @@ Described describeLocate(DescBuilder b, moe::LocateOp op) {
 }
 
 Described describeRoutePlan(DescBuilder b, moe::RoutePlanOp op) {
+  if (op.getTo() == dist::Holder::Part) {
+    bool ok = b.addArgument(op.getChosen()) && b.addResult(op.getRoutes()) && b.addResult(op.getSent()) &&
+              b.addResult(op.getReturned());
+    return b.finish(ok, PartPlanDesc{widthOf(op.getChosen()), op.getSent().getType().getMembers()});
+  }
   RoutePlanDesc desc{static_cast<int64_t>(op.getCount()), widthOf(op.getChosen()), op.getSent().getType().getMembers(),
                      static_cast<int64_t>(op.getHeld())};
   bool ok = b.addArgument(op.getChosen()) && b.addHeld(op, op.getWithin(), op.getTo()) && b.addResult(op.getRoutes()) &&
@@ -57,10 +62,9 @@ Described describeReturnPlan(DescBuilder b, moe::ReturnPlanOp op) {
   return b.finish(ok, desc);
 }
 
-/// Sums of the subtrees that `holder` has whole in `slots` slots, of rows that lie by `places`, a permutation or
+/// Sums of the subtrees that a holder has whole in `slots` slots, of rows that lie by `places`, a permutation or
 /// routes.
-template <class Desc, class Op>
-Described describeSubtrees(DescBuilder b, Op op, Value places, int64_t slots, dist::Holder holder) {
+template <class Desc, class Op> Described describeSubtrees(DescBuilder b, Op op, Value places, int64_t slots) {
   if (!op.getOrderAttr())
     return op.emitOpError("has no declared order");
   Desc desc;
@@ -69,7 +73,17 @@ Described describeSubtrees(DescBuilder b, Op op, Value places, int64_t slots, di
   desc.slots = slots;
   desc.leaves = op.getOrderAttr().getLeaves();
   bool ok = b.addRows(op.getInput(), desc.x) && b.addArgument(places) && b.addArgument(op.getChosen()) &&
-            b.addArgument(op.getSums()) && b.addHeld(op, holder, holder) && b.addResult(op.getResult(), desc.y);
+            b.addArgument(op.getSums()) && b.addHeld(op, op.getHolder(), op.getHolder()) &&
+            b.addResult(op.getResult(), desc.y);
+  return b.finish(ok, desc);
+}
+
+Described describeAddParts(DescBuilder b, moe::AddPartsOp op) {
+  AddPartsDesc desc;
+  desc.topK = widthOf(op.getWeights());
+  desc.members = op.getReturned().getType().getMembers();
+  bool ok = b.addRows(op.getInput(), desc.x) && b.addArgument(op.getReturned()) && b.addArgument(op.getRoutes()) &&
+            b.addArgument(op.getWeights()) && b.addResult(op.getResult(), desc.y);
   return b.finish(ok, desc);
 }
 
@@ -127,12 +141,12 @@ MaybeDescribed describeExchange(kern::FuncOp kernel, Operation *op) {
       .Case([&](moe::UnpackOp o) { return describeUnpack(b, o); })
       .Case([&](moe::ReturnPlanOp o) { return describeReturnPlan(b, o); })
       .Case([&](moe::ReduceSubtreesOp o) {
-        return describeSubtrees<ReduceSubtreesDesc>(b, o, o.getPermutation(), o.getPermutation().getType().getExperts(),
-                                                    dist::Holder::Rank);
+        return describeSubtrees<ReduceSubtreesDesc>(b, o, o.getPermutation(),
+                                                    o.getPermutation().getType().getExperts());
       })
-      .Case([&](moe::MergeSubtreesOp o) {
-        return describeSubtrees<MergeSubtreesDesc>(b, o, o.getRoutes(), o.getHeld(), dist::Holder::Node);
-      })
+      .Case(
+          [&](moe::MergeSubtreesOp o) { return describeSubtrees<MergeSubtreesDesc>(b, o, o.getRoutes(), o.getHeld()); })
+      .Case([&](moe::AddPartsOp o) { return describeAddParts(b, o); })
       .Case([&](moe::CombineOp o) { return describeCombine(b, o); })
       .Case([&](dist::SharePlanOp o) { return describeSharePlan(b, o); })
       .Case([&](dist::CloseGapsOp o) { return describeCloseGaps(b, o); })

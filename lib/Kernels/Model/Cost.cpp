@@ -74,6 +74,8 @@ struct Counter {
   void operator()(const CloseGapsDesc &) {}
   void operator()(const ShareReturnDesc &) {}
   void operator()(const JoinColumnsDesc &) {}
+  void operator()(const PartPlanDesc &) {}
+  void operator()(const AddPartsDesc &) {}
 
   double rowsOf(RowSpace space) const { return space == RowSpace::Slot ? rows * slots : rows; }
 

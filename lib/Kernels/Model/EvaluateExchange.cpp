@@ -275,4 +275,51 @@ Status run(const JoinColumnsDesc &d, Arguments args, const k2rt_ir_step &step) {
   return Status::success();
 }
 
+Status run(const PartPlanDesc &d, Arguments args, const k2rt_ir_step &step) {
+  const int32_t *slots = args.array<int32_t>();
+  int32_t *routes = args.array<int32_t>();
+  int64_t *sent = args.array<int64_t>(), *returned = args.array<int64_t>();
+  std::fill(routes, routes + step.token_rows * 3 * d.topK, -1);
+  int32_t choices = 0;
+  for (int64_t row = 0; row < step.token_rows; ++row)
+    for (int64_t k = 0; k < d.topK; ++k)
+      if (const int32_t slot = slots[row * d.topK + k]; slot >= 0) {
+        const Routes own(routes, row, d.topK);
+        own.message[k] = static_cast<int32_t>(row);
+        own.slot[k] = slot;
+        own.returned[k] = choices++;
+      }
+  for (int64_t member = 0; member < d.members; ++member) {
+    sent[member] = step.token_rows;
+    sent[d.members + member] = 0;
+    returned[member] = choices;
+    returned[d.members + member] = member * choices;
+  }
+  return Status::success();
+}
+
+/// The sum of `parts`, each half of them first.
+static float treeOf(const std::vector<float> &parts, size_t first, size_t count) {
+  return count == 1 ? parts[first] : treeOf(parts, first, count / 2) + treeOf(parts, first + count / 2, count / 2);
+}
+
+Status run(const AddPartsDesc &d, Arguments args, const k2rt_ir_step &step) {
+  const void *x = args.pointer();
+  const int64_t *returned = args.array<int64_t>();
+  int32_t *routes = args.array<int32_t>();
+  const float *weights = args.array<float>();
+  void *y = args.pointer();
+  for (int64_t row = 0; row < step.token_rows; ++row)
+    for (int64_t k = 0; k < d.topK; ++k) {
+      const int64_t number = Routes(routes, row, d.topK).returned[k];
+      std::vector<float> parts(static_cast<size_t>(d.members));
+      for (int64_t i = 0; number >= 0 && i < d.y.width; ++i) {
+        for (int64_t member = 0; member < d.members; ++member)
+          parts[member] = load(x, (returned[d.members + member] + number) * d.x.stride + i, d.x.type);
+        store(y, number * d.y.stride + i, d.y.type, treeOf(parts, 0, parts.size()) * weights[row * d.topK + k]);
+      }
+    }
+  return Status::success();
+}
+
 } // namespace k2c::evaluation

@@ -160,6 +160,8 @@ Status run(const SharePlanDesc &, Arguments, const k2rt_ir_step &);
 Status run(const CloseGapsDesc &, Arguments, const k2rt_ir_step &);
 Status run(const ShareReturnDesc &, Arguments, const k2rt_ir_step &);
 Status run(const JoinColumnsDesc &, Arguments, const k2rt_ir_step &);
+Status run(const PartPlanDesc &, Arguments, const k2rt_ir_step &);
+Status run(const AddPartsDesc &, Arguments, const k2rt_ir_step &);
 
 } // namespace k2c::evaluation
 

@@ -196,6 +196,12 @@ std::string keyOf(const JoinColumnsDesc &d) {
   return "join_columns" + fields("x", d.x, "y", d.y, "members", d.members);
 }
 
+std::string keyOf(const PartPlanDesc &d) { return "part_plan" + fields("top", d.topK, "members", d.members); }
+
+std::string keyOf(const AddPartsDesc &d) {
+  return "add_parts" + fields("x", d.x, "y", d.y, "top", d.topK, "members", d.members);
+}
+
 } // namespace
 
 std::string canonicalKey(const KernelDesc &desc) {

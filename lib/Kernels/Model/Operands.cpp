@@ -263,6 +263,19 @@ struct ArgumentList {
     counts("returned", d.members, Role::Activation, Effect::reads());
     result("y", d.y, Effect::writes().byRow());
   }
+  void operator()(const PartPlanDesc &d) {
+    rows("slots", numbers(d.topK), Effect::reads());
+    result("routes", numbers(3 * d.topK), Effect::writes());
+    counts("sent", d.members, Role::Result, Effect::writes());
+    counts("returned", d.members, Role::Result, Effect::writes());
+  }
+  void operator()(const AddPartsDesc &d) {
+    rows("parts", d.x, Effect::reads());
+    counts("returned", d.members, Role::Activation, Effect::reads());
+    rows("part_routes", numbers(3 * d.topK), Effect::reads().byRow());
+    rows("weights", numbers(d.topK, DType::F32), Effect::reads().byRow());
+    result("y", d.y, Effect::writes());
+  }
 };
 
 } // namespace

@@ -66,7 +66,7 @@ Shape shapeOf(const KernelDesc &desc) {
          (d->nope + d->rope) * byteWidth(d->q.type) + 2 * d->value * byteWidth(DType::F32)};
   else if (std::holds_alternative<PermutationDesc>(desc.body) || std::holds_alternative<RoutePlanDesc>(desc.body) ||
            std::holds_alternative<ReturnPlanDesc>(desc.body) || std::holds_alternative<SharePlanDesc>(desc.body) ||
-           std::holds_alternative<ShareReturnDesc>(desc.body))
+           std::holds_alternative<ShareReturnDesc>(desc.body) || std::holds_alternative<PartPlanDesc>(desc.body))
     s.family = Family::Permutation;
   return s;
 }

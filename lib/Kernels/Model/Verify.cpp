@@ -262,6 +262,19 @@ public:
     atLeast("members", d.members, 1);
     equal("y width", d.y.width, "members * x width", d.members * d.x.width);
   }
+  void operator()(const PartPlanDesc &d) {
+    atLeast("chosen experts", d.topK, 1);
+    atLeast("members", d.members, 1);
+  }
+  void operator()(const AddPartsDesc &d) {
+    rows("x", d.x);
+    rows("y", d.y);
+    equal("y width", d.y.width, "x width", d.x.width);
+    that(d.x.type == DType::F32, "parts of a sum are f32");
+    atLeast("chosen experts", d.topK, 1);
+    atLeast("members", d.members, 2);
+    that((d.members & (d.members - 1)) == 0, "members that have parts of a sum are a power of two");
+  }
 
 private:
   void check(bool holds, const std::string &what, int64_t value, const std::string &relation, int64_t other) {

@@ -39,13 +39,14 @@ static int64_t stagesOfOneRank(const ModelSpec &spec, const Topology &topology) 
 }
 
 static ParallelLayout layoutOf(const ModelSpec &spec, const Topology &topology, int64_t stages, int64_t replicas,
-                               int64_t tp = 1) {
+                               int64_t tp = 1, int64_t etp = 1) {
   ParallelLayout layout;
   layout.tp = tp;
+  layout.etp = etp;
   layout.pp = stages;
   layout.replicas = replicas;
   const int64_t ofStage = topology.ranks() / (stages * replicas);
-  layout.ep = spec.moe ? ofStage : 1;
+  layout.ep = spec.moe ? ofStage / etp : 1;
   layout.dp = ofStage / tp;
   layout.redundantExperts = fillingSlots(routedExperts(spec), layout.ep);
   return layout;
@@ -116,19 +117,36 @@ bool isDivided(const ModelSpec &spec, const Topology &topology, int64_t stages, 
          dividesRanks(topology, stages * replicas);
 }
 
-/// Tensor-parallel groups divide a stage and a node, as slices travel between each two linears, and the model's heads
-/// and leaves.
-Status checkGroups(const ModelSpec &spec, const Topology &topology, int64_t ofStage, int64_t tp,
+/// An error of the model's parts, at the layout.
+Status asLayoutError(Status parts, const std::string &remedy) {
+  return parts ? std::move(parts) : Error{"--layout", parts.error().where + " " + parts.error().message, remedy};
+}
+
+/// Groups of `key` ranks next to each other divide a stage and a node, as their rows travel between each two linears.
+Status checkGroups(const char *key, int64_t group, const Topology &topology, int64_t ofStage,
                    const std::string &remedy) {
   const int64_t ofNode = topology.ranks() / topology.nodes();
-  if (tp < 1 || ofStage % tp != 0 || ofNode % tp != 0)
+  if (group < 1 || ofStage % group != 0 || ofNode % group != 0)
     return Error{"--layout",
-                 "tp is " + std::to_string(tp) + ", and topology '" + shortened(topology.name) + "' has " +
-                     std::to_string(ofStage) + (ofStage == 1 ? " rank" : " ranks") + " a stage and " +
+                 std::string(key) + " is " + std::to_string(group) + ", and topology '" + shortened(topology.name) +
+                     "' has " + std::to_string(ofStage) + (ofStage == 1 ? " rank" : " ranks") + " a stage and " +
                      std::to_string(ofNode) + " a node: groups divide both",
                  remedy};
-  Status parts = checkTensorParts(spec, tp);
-  return parts ? std::move(parts) : Error{"--layout", parts.error().where + " " + parts.error().message, remedy};
+  return Status::success();
+}
+
+/// And the model's heads and leaves.
+Status checkTensorGroups(const ModelSpec &spec, const Topology &topology, int64_t ofStage, int64_t tp,
+                         const std::string &remedy) {
+  Status groups = checkGroups("tp", tp, topology, ofStage, remedy);
+  return groups ? asLayoutError(checkTensorParts(spec, tp), remedy) : std::move(groups);
+}
+
+/// And the leaves of an expert.
+Status checkExpertGroups(const ModelSpec &spec, const Topology &topology, int64_t ofStage, int64_t etp,
+                         const std::string &remedy) {
+  Status groups = checkGroups("etp", etp, topology, ofStage, remedy);
+  return groups && spec.moe ? asLayoutError(checkExpertParts(spec, etp), remedy) : std::move(groups);
 }
 
 /// `layout`, where its redundant slots are ones that compile, else those nearest to them; all else is the default's.
@@ -138,7 +156,7 @@ ParallelLayout nearestCompiled(const ModelSpec &spec, const Topology &topology, 
     if (!isDivided(spec, topology, layout.pp, replicas))
       return false;
     const int64_t ofStage = topology.ranks() / (layout.pp * replicas);
-    const bool fits = checkGroups(spec, topology, ofStage, tp, "") && (spec.moe || ofStage == tp);
+    const bool fits = checkTensorGroups(spec, topology, ofStage, tp, "") && (spec.moe || ofStage == tp);
     if (fits)
       nearest = layoutOf(spec, topology, layout.pp, replicas, tp);
     return fits;
@@ -146,6 +164,10 @@ ParallelLayout nearestCompiled(const ModelSpec &spec, const Topology &topology, 
   bool found = false;
   for (int64_t tp = std::min(layout.tp, topology.ranks()); !found && tp >= 1; --tp)
     found = tryFor(layout.replicas, tp) || tryFor(1, tp);
+  int64_t etp = spec.moe ? std::clamp<int64_t>(layout.etp, 1, nearest.devicesOfStage()) : 1;
+  while (!checkExpertGroups(spec, topology, nearest.devicesOfStage(), etp, ""))
+    --etp;
+  nearest = layoutOf(spec, topology, nearest.pp, nearest.replicas, nearest.tp, etp);
   if (layout.vocab > 1)
     nearest = withVocabularyParts(spec, nearest).value_or(nearest);
   const int64_t experts = routedExperts(spec), most = (nearest.ep - 1) * experts;
@@ -158,21 +180,20 @@ ParallelLayout nearestCompiled(const ModelSpec &spec, const Topology &topology, 
 
 /// Keys of which this build compiles one value, and those of experts that a model has not.
 Status checkKeys(const ModelSpec &spec, const ParallelLayout &layout, const std::string &remedy) {
-  for (auto [key, value] : {std::pair{"etp", layout.etp}, std::pair{"cp", layout.cp}})
-    if (value != 1)
+  if (layout.cp != 1)
+    return Error{"--layout", "cp is " + std::to_string(layout.cp) + ", in this build programs have cp=1", remedy};
+  for (auto [key, value] : {std::pair{"ep", layout.ep}, std::pair{"etp", layout.etp}})
+    if (value > 1 && !spec.moe)
       return Error{"--layout",
-                   std::string(key) + " is " + std::to_string(value) + ", in this build programs have " + key + "=1",
+                   std::string(key) + " is " + std::to_string(value) + ", and model '" + shortened(spec.name) +
+                       "' has no experts",
                    remedy};
-  if (layout.ep > 1 && !spec.moe)
-    return Error{"--layout",
-                 "ep is " + std::to_string(layout.ep) + ", and model '" + shortened(spec.name) + "' has no experts",
-                 remedy};
-  if (layout.overlap && layout.ep == 1 && layout.tp == 1)
+  if (layout.overlap && !layout.dividesExperts() && layout.tp == 1)
     return Error{"--layout", "overlap is 1, and the ranks of ep=1 exchange nothing that could cross meanwhile", remedy};
   return Status::success();
 }
 
-/// Each rank holds an expert once at most, and all have as many slots.
+/// Each rank, or group that shares experts, holds an expert once at most, and all have as many slots.
 Status checkRedundant(const ModelSpec &spec, const ParallelLayout &layout, const std::string &remedy) {
   const int64_t experts = routedExperts(spec), redundant = layout.redundantExperts, most = (layout.ep - 1) * experts;
   if (redundant < 0 || redundant > most)
@@ -205,8 +226,30 @@ Status checkVocabulary(const ModelSpec &spec, const Topology &topology, const Pa
                  "vocab is " + std::to_string(layout.vocab) + ", " + ranksOfStage(topology, layout) +
                      ", and embedding and head are whole on each or divided among all of them",
                  remedy};
-  Status parts = checkVocabularyParts(spec, layout.vocab);
-  return parts ? std::move(parts) : Error{"--layout", parts.error().where + " " + parts.error().message, remedy};
+  return asLayoutError(checkVocabularyParts(spec, layout.vocab), remedy);
+}
+
+/// Experts and sequences are divided among all ranks of a stage.
+Status checkWays(const ModelSpec &spec, const Topology &topology, const ParallelLayout &layout, int64_t ofStage,
+                 const std::string &remedy) {
+  struct {
+    const char *key;
+    int64_t value, group, wanted;
+  } ways[] = {{"ep", layout.ep, layout.etp > 1 ? layout.etp : layout.tp, spec.moe ? ofStage / layout.etp : 1},
+              {"dp", layout.dp, layout.tp, ofStage / layout.tp}};
+  for (const auto &way : ways)
+    if (way.value != way.wanted)
+      return Error{"--layout",
+                   std::string(way.key) + " is " + std::to_string(way.value) + ", " + ranksOfStage(topology, layout) +
+                       (way.group > 1 ? " in groups of " + std::to_string(way.group) : "") +
+                       ", and in this build programs are of all of them",
+                   remedy};
+  if (ofStage > layout.tp && !spec.moe)
+    return Error{"--layout",
+                 "a stage has " + std::to_string(ofStage) + " ranks, and model '" + shortened(spec.name) +
+                     "' no experts to divide among them",
+                 remedy};
+  return Status::success();
 }
 
 /// Every stage has layers, and all stages of all replicas as many ranks.
@@ -248,21 +291,12 @@ Status k2c::checkCompiles(const ModelSpec &spec, const Topology &topology, const
   if (Status status = checkStages(spec, topology, layout, remedy); !status)
     return status;
   const int64_t ofStage = ranks / (layout.pp * layout.replicas);
-  if (Status status = checkGroups(spec, topology, ofStage, layout.tp, remedy); !status)
+  if (Status status = checkTensorGroups(spec, topology, ofStage, layout.tp, remedy); !status)
     return status;
-  for (auto [key, value, wanted] :
-       {std::tuple{"ep", layout.ep, spec.moe ? ofStage : 1}, std::tuple{"dp", layout.dp, ofStage / layout.tp}})
-    if (value != wanted)
-      return Error{"--layout",
-                   std::string(key) + " is " + std::to_string(value) + ", " + ranksOfStage(topology, layout) +
-                       (layout.tp > 1 ? " in groups of " + std::to_string(layout.tp) : "") +
-                       ", and in this build programs are of all of them",
-                   remedy};
-  if (ofStage > layout.tp && !spec.moe)
-    return Error{"--layout",
-                 "a stage has " + std::to_string(ofStage) + " ranks, and model '" + shortened(spec.name) +
-                     "' no experts to divide among them",
-                 remedy};
+  if (Status status = checkExpertGroups(spec, topology, ofStage, layout.etp, remedy); !status)
+    return status;
+  if (Status status = checkWays(spec, topology, layout, ofStage, remedy); !status)
+    return status;
   if (Status status = checkVocabulary(spec, topology, layout, remedy); !status)
     return status;
   return checkRedundant(spec, layout, remedy);
@@ -270,14 +304,15 @@ Status k2c::checkCompiles(const ModelSpec &spec, const Topology &topology, const
 
 /// Whether each size is one that products of all of them can be made of.
 static bool isSmall(const ParallelLayout &layout, int64_t ranks) {
-  const int64_t sizes[] = {layout.tp, layout.ep, layout.dp, layout.pp, layout.replicas};
+  const int64_t sizes[] = {layout.tp, layout.ep, layout.etp, layout.dp, layout.pp, layout.replicas};
   return std::all_of(std::begin(sizes), std::end(sizes), [&](int64_t size) { return size >= 1 && size <= ranks; });
 }
 
 ParallelLayout k2c::withReplicas(ParallelLayout layout, bool hasExperts, int64_t ranks) {
-  if (!isSmall(layout, ranks) || layout.cp != 1 || layout.etp != 1 || layout.devices() != ranks)
+  if (!isSmall(layout, ranks) || layout.cp != 1 || layout.devices() != ranks)
     return layout;
-  const int64_t shared = layout.tp * layout.dp, group = hasExperts ? layout.ep : layout.tp, copies = shared / group;
+  const int64_t shared = layout.tp * layout.dp, group = hasExperts ? layout.ep * layout.etp : layout.tp,
+                copies = shared / group;
   if (shared % group != 0 || layout.dp % copies != 0)
     return layout;
   layout.dp /= copies;
@@ -288,12 +323,13 @@ ParallelLayout k2c::withReplicas(ParallelLayout layout, bool hasExperts, int64_t
 }
 
 bool k2c::isOfProgram(const ParallelLayout &layout, int64_t ranks, int64_t layers) {
-  if (layout.prefill || layout.etp != 1 || layout.cp != 1 || !isSmall(layout, ranks))
+  if (layout.prefill || layout.cp != 1 || !isSmall(layout, ranks) || (layout.etp & (layout.etp - 1)) != 0)
     return false;
   if (layout.vocab != 1 && layout.vocab != layout.devicesOfStage())
     return false;
-  const bool isDense = layout.ep == 1 && layout.dp == 1;
-  if ((layout.ep != layout.tp * layout.dp && !isDense) || layout.pp > layers || layout.devices() != ranks)
+  const bool isDense = !layout.dividesExperts() && layout.dp == 1;
+  const bool isShared = layout.ep * layout.etp == layout.tp * layout.dp;
+  if ((!isShared && !isDense) || layout.pp > layers || layout.devices() != ranks)
     return false;
   int64_t sum = 0;
   for (const int64_t each : layout.layers)

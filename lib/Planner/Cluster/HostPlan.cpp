@@ -14,14 +14,14 @@
 using namespace k2c;
 using namespace k2c::planner;
 
-/// All but the experts of other ranks, and their parts of embedding and head.
+/// All but the experts of other ranks, and their parts of experts, embedding and head.
 static int64_t parametersOfRank(const ModelSpec &spec, const Plan &plan) {
   int64_t parameters = totalParameters(spec).value();
   for (const WeightFamily &family : spec.weights)
-    if (family.experts > 0)
-      parameters -= family.layerCount() * family.tensorsOfLayer() * family.elements() / family.experts *
-                    (family.experts - std::min(family.experts, plan.expertSlots));
-    else if (family.id == "embed" || family.id == "head")
+    if (family.experts > 0) {
+      const int64_t each = family.layerCount() * family.tensorsOfLayer() * family.elements() / family.experts;
+      parameters -= each * family.experts - each / plan.layout.etp * std::min(family.experts, plan.expertSlots);
+    } else if (family.id == "embed" || family.id == "head")
       parameters -= family.elements() - family.elements() / plan.layout.vocab;
   return parameters;
 }

@@ -68,6 +68,14 @@ LinkUse Links::withinExperts(double ep, double etp, const MoeSpec &moe, double r
   return gather({etp, 1}, rows * unitsVisited(moe, ep) * etp * rowBytes);
 }
 
+LinkUse Links::toParts(double ep, double etp, const MoeSpec &moe, double rows, double rowBytes) const {
+  return exchange({etp, 1}, rows * unitsVisited(moe, ep) * rowBytes);
+}
+
+LinkUse Links::ofParts(double etp, const MoeSpec &moe, double rows, double partBytes) const {
+  return exchange({etp, 1}, rows * double(moe.topK) * partBytes);
+}
+
 LinkUse Links::gather(RankGroup group, double bytes) const {
   LinkUse use;
   for (int tier = 0; tier < int(unit.size()); ++tier) {

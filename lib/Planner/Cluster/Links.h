@@ -47,6 +47,10 @@ public:
   /// token a rank of experts), compute their part of the width, and add the parts up: an all-gather and a
   /// reduce-scatter, as Megatron's expert tensor parallelism. `rowBytes` of both together; `rows` start on each rank.
   LinkUse withinExperts(double ep, double etp, const MoeSpec &moe, double rows, double rowBytes) const;
+  /// Such neighbours, serving: each sends on what it received to each other one, and gets back of each of these a part
+  /// of the sum of each choice, `partBytes` long: choices are added up behind that, as they are rounded and weighted.
+  LinkUse toParts(double ep, double etp, const MoeSpec &moe, double rows, double rowBytes) const;
+  LinkUse ofParts(double etp, const MoeSpec &moe, double rows, double partBytes) const;
   /// Each rank has a share of `bytes` and ends with all of it (all-gather), or begins with all and ends with a share of
   /// the sum (reduce-scatter).
   LinkUse gather(RankGroup group, double bytes) const;

@@ -1,8 +1,9 @@
 //===- ServeLinks.cpp - What ranks send each other in a step ------------------===//
 //
-// The parts of a step that communicate: rows to experts and back in each layer that has some, sums of tensor-parallel
-// ranks, keys or queries of context-parallel ones, rows from stage to stage, and what ranks that divide embedding and
-// head exchange on the first stage and on the last. Each takes the time of its slowest tier and its latencies.
+// The parts of a step that communicate: rows to experts and back in each layer that has some, within groups that share
+// experts those rows and parts of their sums, sums of tensor-parallel ranks, keys or queries of context-parallel ones,
+// rows from stage to stage, and what ranks that divide embedding and head exchange on the first stage and on the last.
+// Each takes the time of its slowest tier and its latencies.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,28 +27,29 @@ Turn ServeStep::moving(const LinkUse &use) const {
   return {links.seconds(use), rates.isCpu ? 0 : copies * use.total() / rates.memory};
 }
 
-/// Dispatch and combine of the layers with experts.
+/// Dispatch and combine of the layers with experts. What is added up of the ranks of a group is in f32.
 void ServeStep::addRoutes(PartTime &part, LayerTurns &turns, const RankShare &share, const StepLoad &load,
                           double linkShare) const {
   const MoeSpec &moe = *model.spec.moe;
+  constexpr double sumBytes = 4;
   const double hidden = double(model.spec.hidden), rows = rowsOf(load) / double(layout.tp);
-  const RankGroup group{double(layout.ep), double(layout.etp)};
+  const double ep = double(layout.ep), etp = double(layout.etp);
   const double sent = rows * imbalance(rows * double(layout.ep * layout.etp)), layers = double(share.moeLayers);
   const Copies copies = copiesOf(load);
   // Measured for 128 tokens, of which each multiprocessor has one; fewer take as long.
   const double sendReceive =
       layout.ep > 1 && copies == Copies::ForEachRoute ? rates.sendReceive * std::max(1.0, rows / 128) : 0;
-  auto exchange = [&](double valueBytes) {
-    LinkUse use = links.dispatch(group, moe, copies, sent, hidden * valueBytes);
-    use += links.withinExperts(double(layout.ep), double(layout.etp), moe, sent, hidden * valueBytes);
+  auto exchange = [&](double valueBytes, const LinkUse &withinGroup) {
+    LinkUse use = links.dispatch({ep, etp}, moe, copies, sent, hidden * valueBytes);
+    use += withinGroup;
     part.links += use * layers;
     Turn turn = moving(use);
     turn.seconds = std::max(links.transfer(use) / linkShare, sendReceive) + use.latency;
     part.seconds += turn.seconds * layers;
     return turn * layers;
   };
-  turns.dispatch += exchange(rates.dispatchBytes);
-  turns.combine += exchange(rates.combineBytes);
+  turns.dispatch += exchange(rates.dispatchBytes, links.toParts(ep, etp, moe, sent, hidden * rates.dispatchBytes));
+  turns.combine += exchange(rates.combineBytes, links.ofParts(etp, moe, sent, hidden * sumBytes));
   turns.sendReceive += 2 * sendReceive * layers;
 }
 

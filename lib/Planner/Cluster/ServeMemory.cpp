@@ -104,10 +104,12 @@ ServeMemory::Buffers ServeMemory::buffers(int64_t stepTokens, int64_t sequences,
   int64_t routedTokens = (rows * layout.etp + layout.tp - 1) / layout.tp;
   if (layout.overlap)
     routedTokens = (routedTokens + 1) / 2;
-  const Routing routing = request.workload.memoryRouting();
-  const RoutedBytes routed = routedLayer(context, layout, routedTokens, routing).bytes;
-  b.dispatch = routed.dispatch + routed.combine;
-  b.second = routed.second;
+  const RoutedLayer layer = routedLayer(context, layout, routedTokens, request.workload.memoryRouting());
+  const RoutedBytes &routed = layer.bytes;
+  // Of each choice of the rows that came to it, a rank gets a part of the sum from each other one of its group.
+  const double parts = layer.peak.rows.real() * (1 - 1 / double(layout.etp)) * hidden * 4;
+  b.dispatch = routed.dispatch + routed.combine + parts;
+  b.second = routed.second + (layout.overlap ? parts : 0);
   b.padding = routed.padding;
   b.rows = routed.compute - routed.padding;
   return b;

@@ -163,7 +163,9 @@ void ServingModel::addNotes(ClusterPlan &plan, const Service &service) const {
                          std::to_string(limits->maxSequences) + " --max-context " + std::to_string(limits->maxContext) +
                          "; the arena and the scratch of kernels, which the compiler assigns, come on top");
   addPoolNotes(plan, service);
-  auto mayOverlap = [](const ServePool *pool) { return pool && (pool->layout.ep > 1 || pool->layout.overlap); };
+  auto mayOverlap = [](const ServePool *pool) {
+    return pool && (pool->layout.ep * pool->layout.etp > 1 || pool->layout.overlap);
+  };
   if (mayOverlap(prompts()))
     plan.notes.push_back(overlapNote(*prompts(), "prefill", prompts()->promptLoad()));
   if (mayOverlap(tokens()))

@@ -168,6 +168,8 @@ KernelWork ServeStep::experts(const RankShare &share, const StepLoad &load) cons
   work.streamed =
       at(share.bytes, WeightModule::Experts) * std::min(1.0, loaded / slots) + rowValues * rates.dispatchBytes;
   addRows(work, share.traffic.experts, fullest, layout.etp, rowValues * rates.combineBytes);
+  constexpr double sumBytes = 4; // parts of sums are written as they are, and read where they are added up
+  work.passed += layout.etp > 1 ? 2 * sumBytes * rowValues : 0;
   return work;
 }
 
@@ -258,7 +260,7 @@ StepTime ServeStep::time(const StepLoad &load, bool overlap) const {
   // attention to compute (deepseek-ai/profile-data, README: prefilling).
   batch.sequences /= overlap ? 2 : 1;
   StepTime time;
-  const bool isBesideTransfers = overlap && layout.ep > 1 && copiesOf(load) == Copies::ForEachUnit;
+  const bool isBesideTransfers = overlap && layout.ep * layout.etp > 1 && copiesOf(load) == Copies::ForEachUnit;
   const Together together = isBesideTransfers ? Together{rates.besideTransfers, rates.transferRate} : Together{};
   for (const RankShare &share : decodes(load) ? decoding : stages)
     addStage(time, share, batch, together);

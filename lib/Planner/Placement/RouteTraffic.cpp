@@ -1,8 +1,11 @@
 //===- RouteTraffic.cpp - What the routes of a run cost under a placement -----===//
 //
 // Rows of a token to experts and back are counted layer by layer, by the rule that the runtime has, too
-// (k2rt/traffic.h). What goes from stage to stage, what tensor-parallel ranks gather and scatter, and what ranks with
-// parts of embedding and head exchange depends on no route: so many rows a token, and so many an output row.
+// (k2rt/traffic.h). Where groups of ranks share experts (etp), these rows go between ranks with the same part of them,
+// so that the rule sees groups; within a group, what has arrived at a rank goes to each other one, which sends back its
+// part of the row of each choice. What goes from stage to stage, what tensor-parallel ranks gather and scatter, and
+// what ranks with parts of embedding and head exchange depends on no route: so many rows a token, and so many an output
+// row.
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,6 +18,7 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
+#include <set>
 
 using namespace k2c;
 
@@ -57,12 +61,14 @@ ExpertDivision k2c::expertDivision(const ModelSpec &spec, const Topology &topolo
   ExpertDivision division;
   division.model = {spec.name, spec.moeLayers(), spec.moe ? spec.moe->experts : 0, layout.ep,
                     expertSlots(spec, layout)};
+  division.etp = layout.etp;
   division.nodes = nodesOfStage(layout, topology.nodes());
   division.hops.clear();
   for (int64_t replica = 0; replica < layout.replicas; ++replica)
     division.hops.push_back(hopsOfReplica(layout, topology.nodes(), replica));
   division.isTwoHop = division.nodes > 1 && division.nodes < layout.ep;
   division.rowBytes = spec.hidden * byteWidth(compute);
+  division.partBytes = spec.hidden * byteWidth(DType::F32);
   division.messageBytes = k2rt_message_bytes(division.rowBytes, spec.moe ? spec.moe->topK : 0);
   addSlices(division, spec, layout.tp, compute);
   addVocabulary(division, spec, layout.vocab, compute);
@@ -108,6 +114,7 @@ public:
   void add(const SourcedChoice &choice, RouteTraffic &to);
 
 private:
+  void addParts(const std::vector<int32_t> &slots, int64_t tokens, SentRows &near) const;
   /// Where tokens of `source` go.
   const int32_t *placesOf(int64_t source) {
     auto [entry, isNew] = places.try_emplace(source, list.size());
@@ -123,10 +130,23 @@ private:
   std::vector<int64_t> &rankRows;
 };
 
+/// One message goes from where it arrives, or starts, to each other rank of the group, and a row comes back for each
+/// choice.
+void LayerCount::addParts(const std::vector<int32_t> &slots, int64_t tokens, SentRows &near) const {
+  std::set<int64_t> groups;
+  for (const int32_t slot : slots)
+    groups.insert(slot * by.ranks / by.slots);
+  const auto messages = static_cast<int64_t>(groups.size()), choices = static_cast<int64_t>(slots.size());
+  near.messages += Checked(messages + choices) * (division.etp - 1) * tokens;
+  near.payloadBytes +=
+      (Checked(messages) * division.messageBytes + Checked(choices) * division.partBytes) * (division.etp - 1) * tokens;
+}
+
 void LayerCount::add(const SourcedChoice &choice, RouteTraffic &to) {
   const auto count = static_cast<int64_t>(choice.experts.size());
   // One of outside is of no rank.
-  const int64_t source = choice.source < division.sources() ? choice.source % by.ranks : by.ranks;
+  const bool isOfRank = choice.source < division.sources();
+  const int64_t source = isOfRank ? choice.source % division.stageRanks() / division.etp : by.ranks;
   const int32_t *chosen = choice.experts.data(), *places = placesOf(source);
   std::vector<int32_t> slots;
   for (int64_t i = 0; i < count; ++i) {
@@ -140,6 +160,7 @@ void LayerCount::add(const SourcedChoice &choice, RouteTraffic &to) {
         (Checked(rows.sent[tier]) * division.messageBytes + Checked(rows.back[tier]) * division.rowBytes) *
         choice.tokens;
   }
+  addParts(slots, choice.tokens, to.tiers[0]);
   to.nodesMean += double(rows.nodes) * double(choice.tokens);
   to.nodesMost = std::max(to.nodesMost, rows.nodes);
 }
@@ -171,7 +192,7 @@ Expected<RouteTraffic> k2c::countTraffic(const RouteStatistics &statistics, cons
         count.add(choice, traffic);
         tokens += double(choice.tokens);
         if (choice.source < division.sources())
-          ofReplica[size_t(choice.source / division.model.ranks)] += double(choice.tokens);
+          ofReplica[size_t(choice.source / division.stageRanks())] += double(choice.tokens);
       }
     }
   }

@@ -101,10 +101,10 @@ private:
   std::vector<std::set<int64_t>> nodesOf;
 };
 
-/// Bytes of a row at the first site that crosses nodes, by quota or back.
+/// Bytes of a row of experts at the first site that crosses nodes, by quota or back.
 int64_t rowBytes(const ProgramFacts &program, bool isQuota) {
   for (const CollectiveFact &site : program.collectives)
-    if (site.group != "node" && site.group != "pp" && site.group != "tp" && (site.quota > 0) == isQuota)
+    if ((site.group == "ep" || site.group == "rail") && (site.quota > 0) == isQuota)
       return site.rowBytes;
   return 0;
 }

@@ -160,8 +160,8 @@ json ranksJson(const ModelSpec &spec, const Plan &plan, const ProgramFacts &prog
   json ranks = json::array();
   for (int64_t rank = 0; rank < program.ranks; ++rank) {
     const auto stage = static_cast<size_t>(rank / ofStage % plan.layout.pp);
-    const int64_t empty =
-        emptyBytes(bundle.placement, rank % ofStage, plan.expertBytes, bounds[stage], bounds[stage + 1]);
+    const int64_t empty = emptyBytes(bundle.placement, rank % ofStage / plan.layout.etp, plan.expertBytes,
+                                     bounds[stage], bounds[stage + 1]);
     ranks.push_back({{"rank", rank},
                      {"node", rank * bundle.nodes / program.ranks},
                      {"stage", stage},

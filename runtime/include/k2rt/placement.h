@@ -2,6 +2,7 @@
  * the sum of experts (numerics N5) that a rank, or the ranks of a node, can add up alone.
  *
  *   table   expert_of_slot[slots]     of all ranks, nodes in a row; -1: the slot is empty
+ *           part_subtree[experts]
  *           rank_subtree[experts]
  *           node_subtree[experts]
  *           first_place[experts + 1]  of an expert's places, and their end
@@ -17,6 +18,9 @@
  * ranks or nodes, go to one of these together, which sends one row for those of them that a token chose. The subtree of
  * an expert is the first expert of the largest such subtree around it; the expert itself, where its leaf is divided:
  * sums inside a leaf are a chain, and a chain has no parts.
+ *
+ * Where ranks next to each other have parts of the same experts, a rank here is all of these together. One of them has
+ * no subtree whole: each expert is one of its own.
  */
 #ifndef K2RT_PLACEMENT_H
 #define K2RT_PLACEMENT_H
@@ -43,9 +47,10 @@ static inline int64_t k2rt_message_bytes(int64_t row_bytes, int64_t top) {
 }
 
 /* A layer's table: its entries, and where its parts begin. Places are first_place and what follows it. */
-static inline int64_t k2rt_placement_rank_subtree(int64_t slots) { return slots; }
-static inline int64_t k2rt_placement_node_subtree(int64_t experts, int64_t slots) { return slots + experts; }
-static inline int64_t k2rt_placement_places(int64_t experts, int64_t slots) { return slots + 2 * experts; }
+static inline int64_t k2rt_placement_part_subtree(int64_t slots) { return slots; }
+static inline int64_t k2rt_placement_rank_subtree(int64_t experts, int64_t slots) { return slots + experts; }
+static inline int64_t k2rt_placement_node_subtree(int64_t experts, int64_t slots) { return slots + 2 * experts; }
+static inline int64_t k2rt_placement_places(int64_t experts, int64_t slots) { return slots + 3 * experts; }
 static inline int64_t k2rt_places_entries(int64_t experts, int64_t slots) { return experts + 1 + slots; }
 static inline int64_t k2rt_placement_entries(int64_t experts, int64_t slots) {
   return k2rt_placement_places(experts, slots) + k2rt_places_entries(experts, slots);
@@ -156,7 +161,9 @@ static inline void k2rt_placement_choose(int32_t *places, const int32_t *list, i
 static inline void k2rt_placement_fill(int32_t *table, int32_t *list, int64_t experts, int64_t slots, int64_t ranks,
                                        int64_t nodes, int64_t rank) {
   k2rt_placement_list(list, table, experts, slots);
-  k2rt_placement_subtrees(table + k2rt_placement_rank_subtree(slots), list, experts, slots / ranks);
+  for (int64_t expert = 0; expert < experts; ++expert)
+    table[k2rt_placement_part_subtree(slots) + expert] = (int32_t)expert;
+  k2rt_placement_subtrees(table + k2rt_placement_rank_subtree(experts, slots), list, experts, slots / ranks);
   k2rt_placement_subtrees(table + k2rt_placement_node_subtree(experts, slots), list, experts, slots / nodes);
   k2rt_placement_choose(table + k2rt_placement_places(experts, slots), list, experts, slots, ranks, nodes, rank);
 }

@@ -21,7 +21,7 @@ extern "C" {
 #endif
 
 /* Grows with every change of abi.def or of this page. A program of another version is refused. */
-#define K2RT_ABI_VERSION 16u
+#define K2RT_ABI_VERSION 17u
 /* The name of the symbol a program exports. */
 #define K2RT_PROGRAM_QUERY_NAME "k2c_program_query"
 /* Cache groups of a program, at most. */
@@ -38,12 +38,16 @@ extern "C" {
 #define K2RT_GATHER_SLICES 12
 #define K2RT_SCATTER_SLICES 13
 /* The ranks that have slices of the same step and parts of the same weights; those that divide a layer's experts; those
- * with the same place in each stage; those that divide experts on one node; those with the same place on each node. */
+ * with the same place in each stage; those that divide experts on one node; those with the same place on each node; all
+ * ranks of a stage. Where ranks next to each other have parts of the same experts (etp), those that divide a layer's
+ * experts have the same part. */
 #define K2RT_AXIS_TP 1
+#define K2RT_AXIS_ETP 3
 #define K2RT_AXIS_EP 4
 #define K2RT_AXIS_PP 5
 #define K2RT_AXIS_NODE 7
 #define K2RT_AXIS_RAIL 8
+#define K2RT_AXIS_STAGE 9
 /* step.forced_experts: the first entry of a row that the router routes; an entry without expert. */
 #define K2RT_ROUTE_FREE (-1)
 #define K2RT_ROUTE_NONE (-2)

@@ -32,7 +32,7 @@ typedef struct {
  * (k2rt_placement_slot); by a layer's table, of any rank. */
 static inline k2rt_token_rows k2rt_rows_of_token(const int32_t *table, const k2rt_division *by, int64_t source,
                                                  const int32_t *chosen, const int32_t *slot, int64_t count) {
-  const int32_t *rank_subtree = table + k2rt_placement_rank_subtree(by->slots);
+  const int32_t *rank_subtree = table + k2rt_placement_rank_subtree(by->experts, by->slots);
   const int32_t *node_subtree = table + k2rt_placement_node_subtree(by->experts, by->slots);
   const int64_t rank_slots = by->slots / by->ranks, node_ranks = by->ranks / by->nodes;
   k2rt_token_rows rows = {{0, 0}, {0, 0}, 0};

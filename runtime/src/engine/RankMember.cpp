@@ -14,8 +14,9 @@ namespace k2c::runtime {
 Grid gridOf(const RankFacts &ranks) {
   Grid grid;
   grid.tp = static_cast<int32_t>(ranks.tp);
-  grid.ep = static_cast<int32_t>(ranks.stageRanks());
-  grid.dp = grid.ep / grid.tp;
+  grid.dp = static_cast<int32_t>(ranks.stageRanks() / ranks.tp);
+  grid.etp = static_cast<int32_t>(ranks.etp);
+  grid.ep = static_cast<int32_t>(ranks.expertRanks());
   grid.pp = static_cast<int32_t>(ranks.stageCount());
   grid.replicas = static_cast<int32_t>(ranks.replicas);
   grid.perNode = static_cast<int32_t>(ranks.count / ranks.nodes);

@@ -24,7 +24,7 @@ static int64_t stagesBetweenNodes(const RankFacts &ranks, int64_t source) {
 RouteTraffic::RouteTraffic(const Bundle &bundle) : bundle(bundle) {
   const Manifest &manifest = bundle.manifest;
   const RankFacts &ranks = manifest.ranks;
-  division = {ranks.placement.experts, ranks.placement.slots, ranks.stageRanks(), ranks.stageNodes(), 0};
+  division = {ranks.placement.experts, ranks.placement.slots, ranks.expertRanks(), ranks.stageNodes(), 0};
   for (const CollectiveFacts &site : ranks.collectives) {
     if (site.op == K2RT_SEND)
       stageRowBytes = site.rowBytes;
@@ -32,11 +32,12 @@ RouteTraffic::RouteTraffic(const Bundle &bundle) : bundle(bundle) {
       continue;
     division.two_hop |= site.axis == K2RT_AXIS_RAIL;
     int64_t &bytes = site.quotaRows > 0 ? messageBytes : rowBytes;
-    if (site.axis != K2RT_AXIS_NODE && bytes == 0) // behind those of layers are those of embedding and head
+    if ((site.axis == K2RT_AXIS_EP || site.axis == K2RT_AXIS_RAIL) && bytes == 0)
       bytes = site.rowBytes;
   }
   tokensOfRank.resize(static_cast<size_t>(ranks.sources()));
-  rowsOfRank.assign(manifest.moeLayers.size(), std::vector<int64_t>(static_cast<size_t>(ranks.sources())));
+  rowsOfRank.assign(manifest.moeLayers.size(),
+                    std::vector<int64_t>(static_cast<size_t>(ranks.expertRanks() * ranks.replicas)));
   chosen.assign(manifest.moeLayers.size(), std::vector<int64_t>(static_cast<size_t>(manifest.experts)));
 }
 
@@ -67,10 +68,10 @@ void RouteTraffic::count(const std::vector<int32_t> &sources, const int32_t *exp
   }
   std::vector<int32_t> own, slot, places(static_cast<size_t>(k2rt_places_entries(division.experts, division.slots)));
   for (size_t layer = 0; division.ranks > 1 && layer < chosen.size(); ++layer) {
-    int32_t source = -1, place = 0; // of the row before
+    int32_t source = -1, place = 0; // of the row before; of its rank among those that divide experts
     for (size_t row = 0; row < sources.size(); ++row, experts += topK) {
       if (std::exchange(source, sources[row]) != sources[row]) {
-        place = static_cast<int32_t>(ranks.placeOf(source));
+        place = static_cast<int32_t>(ranks.expertRankOf(source));
         k2rt_placement_choose(places.data(), slotsOf(table, layer).data(), division.experts, division.slots,
                               division.ranks, division.nodes, place);
       }
@@ -81,7 +82,7 @@ void RouteTraffic::count(const std::vector<int32_t> &sources, const int32_t *exp
       for (int64_t i = 0; i < choices; ++i) {
         slot.push_back(k2rt_placement_slot(places.data(), division.experts, ofNode, own.data(), choices, i));
         ++chosen[layer][own[i]];
-        ++rowsOfRank[layer][source - place + slot.back() * division.ranks / division.slots];
+        ++rowsOfRank[layer][source / ranks.etp - place + slot.back() * division.ranks / division.slots];
       }
       const k2rt_token_rows rows =
           k2rt_rows_of_token(entriesOf(table, layer), &division, place, own.data(), slot.data(), choices);
@@ -102,9 +103,10 @@ bool RouteTraffic::hasLayer(int32_t rank, size_t moeLayer) const {
 int64_t RouteTraffic::tokens(int32_t rank) const { return tokensOfRank[bundle.manifest.ranks.sourceOf(rank)]; }
 
 int64_t RouteTraffic::expertRows(int32_t rank) const {
+  const RankFacts &ranks = bundle.manifest.ranks;
   int64_t rows = 0;
   for (size_t layer = 0; layer < rowsOfRank.size(); ++layer)
-    rows += hasLayer(rank, layer) ? rowsOfRank[layer][bundle.manifest.ranks.sourceOf(rank)] : 0;
+    rows += hasLayer(rank, layer) ? rowsOfRank[layer][ranks.sourceOf(rank) / ranks.etp] : 0;
   return rows;
 }
 
@@ -114,7 +116,7 @@ int64_t RouteTraffic::deadExperts(int32_t rank) const {
   for (size_t layer = 0; division.ranks > 1 && layer < chosen.size(); ++layer) {
     if (!hasLayer(rank, layer))
       continue;
-    const int32_t *held = entriesOf(0, layer) + bundle.manifest.ranks.placeOf(rank) * slots;
+    const int32_t *held = entriesOf(0, layer) + bundle.manifest.ranks.expertRankOf(rank) * slots;
     dead +=
         std::count_if(held, held + slots, [&](int32_t expert) { return expert >= 0 && chosen[layer][expert] == 0; });
   }

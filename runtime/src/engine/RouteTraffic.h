@@ -32,7 +32,7 @@ public:
   const Spread &nodes() const { return nodesOfTokens; }
   const Spread &bytesBetweenNodes() const { return bytesOfTokens; }
   int64_t tokens(int32_t rank) const;
-  /// Rows that the experts of a rank computed, in all layers.
+  /// Rows that the experts of a rank, or its parts of experts, computed, in all layers.
   int64_t expertRows(int32_t rank) const;
   /// Slots of a rank by the first table, of all layers, whose expert no token has chosen.
   int64_t deadExperts(int32_t rank) const;
@@ -51,7 +51,7 @@ private:
   Spread nodesOfTokens, bytesOfTokens;
   int64_t stageRowBytes = 0;                    ///< of a token, from a stage to the next
   std::vector<int64_t> tokensOfRank;            ///< by rank of a stage in all replicas
-  std::vector<std::vector<int64_t>> rowsOfRank; ///< by layer with experts, the same
+  std::vector<std::vector<int64_t>> rowsOfRank; ///< by layer with experts, by those that divide them in all replicas
   std::vector<std::vector<int64_t>> chosen;     ///< by layer with experts, by expert: tokens
 };
 

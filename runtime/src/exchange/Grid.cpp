@@ -6,7 +6,8 @@
 namespace k2c::runtime {
 
 const char *nameOf(Axis axis) {
-  static constexpr const char *names[axisCount] = {"world", "tp", "dp", "etp", "ep", "pp", "replica", "node", "rail"};
+  static constexpr const char *names[axisCount] = {"world", "tp",      "dp",   "etp",  "ep",
+                                                   "pp",    "replica", "node", "rail", "stage"};
   return names[static_cast<int32_t>(axis)];
 }
 
@@ -23,6 +24,11 @@ Status Grid::check(int32_t started) const {
                  std::to_string(perNode) + " ranks of a node and " + std::to_string(stageRanks()) +
                      " of a stage do not divide one another",
                  "choose a layout whose stages fill nodes"};
+  if (std::min(perNode, stageRanks()) % etp != 0)
+    return Error{"layout",
+                 std::to_string(etp) + " ranks that have parts of an expert do not divide the " +
+                     std::to_string(std::min(perNode, stageRanks())) + " of a stage on a node",
+                 "choose an etp that does"};
   if (started != ranks())
     return Error{"layout",
                  std::to_string(started) + " ranks were started, the program is for " + std::to_string(ranks()),
@@ -31,7 +37,7 @@ Status Grid::check(int32_t started) const {
 }
 
 Group Grid::group(Axis axis, int32_t rank) const {
-  const int32_t stage = stageRanks(), node = std::min(perNode, stage);
+  const int32_t stage = stageRanks(), node = std::min(perNode, stage); // ranks
   const auto along = [&](int32_t stride, int32_t size) {
     const int32_t self = rank / stride % size;
     return Group{axis, rank - self * stride, stride, size, self};
@@ -50,9 +56,11 @@ Group Grid::group(Axis axis, int32_t rank) const {
   case Axis::replica:
     return along(stage * pp, replicas);
   case Axis::node:
-    return along(1, node);
+    return along(etp, node / etp);
   case Axis::rail:
     return along(node, stage / node);
+  case Axis::stage:
+    return along(1, stage);
   case Axis::world:
     break;
   }

@@ -11,10 +11,10 @@
 
 namespace k2c::runtime {
 
-/// What the members of a group differ in. Of a stage's ranks, `node` has those of one node and `rail` those with the
-/// same place in each node.
-enum class Axis : uint8_t { world, tp, dp, etp, ep, pp, replica, node, rail };
-inline constexpr int32_t axisCount = 9;
+/// What the members of a group differ in. Of a stage's ranks, `node` has those of one node that have the same part of
+/// an expert, `rail` those with the same place in each node, and `stage` all.
+enum class Axis : uint8_t { world, tp, dp, etp, ep, pp, replica, node, rail, stage };
+inline constexpr int32_t axisCount = 10;
 
 /// As messages name it.
 const char *nameOf(Axis axis);

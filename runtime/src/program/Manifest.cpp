@@ -70,8 +70,12 @@ void readShares(const JsonFields &root, Manifest &manifest) {
       run.fail("stage", "is \"" + shortened(stage) + "\", must be first or last");
     shares.stage = stage.empty() ? SlotStage::all : stage == "first" ? SlotStage::first : SlotStage::last;
     const RankFacts &ranks = manifest.ranks;
-    shares.parts = run.integer("parts", 1, std::max(ranks.tp, ranks.vocab), 1);
-    if (shares.parts != 1 && shares.parts != ranks.tp && shares.parts != ranks.vocab)
+    const bool isOfExperts = shares.share.experts > 0;
+    shares.parts = run.integer("parts", 1, std::max({ranks.tp, ranks.vocab, ranks.etp}), 1);
+    if (isOfExperts && shares.parts != ranks.etp)
+      run.fail("parts", "is " + std::to_string(shares.parts) +
+                            " of experts, must be the etp=" + std::to_string(ranks.etp) + " of the layout");
+    if (!isOfExperts && shares.parts != 1 && shares.parts != ranks.tp && shares.parts != ranks.vocab)
       run.fail("parts", "is " + std::to_string(shares.parts) + ", must be 1, the tp=" + std::to_string(ranks.tp) +
                             " or the vocab=" + std::to_string(ranks.vocab) + " of the layout");
     if (shares.slots % shares.parts != 0)
@@ -240,10 +244,10 @@ void checkGroups(const JsonFields &root, const Manifest &manifest) {
 
 /// Shares count no more bytes than there are weights of all stages and parts: no sum of them overflows.
 void checkShares(const JsonFields &root, const Manifest &manifest) {
-  int64_t left =
-      (manifest.memory.weights + (manifest.ranks.stages.empty() ? 0 : manifest.memory.cache)) *
-      manifest.ranks.stageCount() *
-      std::max(manifest.ranks.tp, manifest.ranks.vocab); // no stage has more weights than the fullest of both
+  int64_t left = (manifest.memory.weights + (manifest.ranks.stages.empty() ? 0 : manifest.memory.cache)) *
+                 manifest.ranks.stageCount() *
+                 std::max({manifest.ranks.tp, manifest.ranks.vocab,
+                           manifest.ranks.etp}); // no stage or part has more than the fullest
   for (const SlotShares &run : manifest.shares) {
     const int64_t items = run.slots * k2rt_share_blocks(&run.share) * run.share.items;
     if (items == 0)

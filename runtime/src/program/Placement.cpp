@@ -67,14 +67,14 @@ std::vector<int32_t> Placement::fill(const ExpertPlacement &placement, std::vect
 
 Expected<Placement> Placement::parse(const std::vector<PlacementText> &texts, const Manifest &manifest, int32_t rank) {
   const RankFacts &facts = manifest.ranks;
-  const PlacedModel model{manifest.modelName, manifest.moeLayers, facts.placement.experts, facts.stageRanks(),
-                          facts.placement.slots / facts.stageRanks()};
+  const PlacedModel model{manifest.modelName, manifest.moeLayers, facts.placement.experts, facts.expertRanks(),
+                          facts.placement.slots / facts.expertRanks()};
   Placement all;
   all.moeLayers = manifest.moeLayers;
   all.expertCount = model.experts;
   all.slots = facts.placement.slots;
-  all.ranks = facts.stageRanks();
-  all.rank = facts.placeOf(rank);
+  all.ranks = facts.expertRanks();
+  all.rank = facts.expertRankOf(rank);
   for (const auto &[place, text, fromStep, isOwn] : texts) {
     const char *const remedy = isOwn ? compileAgain : "make it with k2c place STATISTICS --bundle DIR";
     Expected<ExpertPlacement> read = readExpertPlacement(text, place, model, remedy);

@@ -1,8 +1,8 @@
 // The layout decides what the rest must say: "ep=R,dp=R,pp=S,replicas=N" is N copies of S stages of R ranks that divide
-// experts and sequences, "tp=T,ep=R,dp=D" of T D = R ranks in groups of T, either with "vocab=R", and nothing else.
-// Each rank is listed with what it has, each site with what may arrive there. Programs whose steps may go in two halves
-// say of how many rows one is, as the program has buffers for no more: together they must hold the largest step that
-// the limits allow.
+// experts and sequences, "tp=T,ep=R,dp=D" of T D = R ranks in groups of T, "etp=P,ep=Q" of P Q = R ranks of which P
+// have parts of the same experts, each with "vocab=R", and nothing else. Each rank is listed with what it has, each
+// site with what may arrive there. Programs whose steps may go in two halves say of how many rows one is, as the
+// program has buffers for no more: together they must hold the largest step that the limits allow.
 #include "program/RankFacts.h"
 #include "base/File.h"
 #include "base/Utf8.h"
@@ -69,12 +69,17 @@ void readLayout(const JsonFields &root, int64_t experts, RankFacts &facts) {
   if (facts.vocab != 1 && facts.vocab != ofStage)
     root.fail("layout", "has vocab=" + std::to_string(facts.vocab) + ", which must be 1 or the " +
                             std::to_string(ofStage) + " ranks of a stage");
+  if (const auto found = axes.find("etp"); found != axes.end())
+    facts.etp = found->second;
+  const int64_t most = experts > 0 ? std::min(ofStage, ofNode) : 1; // next to each other on one node
+  if (facts.etp < 1 || facts.etp > most || most % facts.etp != 0)
+    root.fail("layout", "has etp=" + std::to_string(facts.etp) + ", which must divide the " + std::to_string(most) +
+                            (experts > 0 ? " ranks of a stage on a node" : " rank of a model without experts"));
   facts.divideExperts = experts > 0 && ofStage > 1;
-  expect("ep", facts.divideExperts ? ofStage : 1);
+  expect("ep", facts.divideExperts ? ofStage / facts.etp : 1);
   expect("dp", ofStage / facts.tp);
   expect("pp", facts.stageCount());
-  for (const char *axis : {"etp", "cp"})
-    expect(axis, 1);
+  expect("cp", 1);
 }
 
 /// [first, end) with 0 <= first < end <= `most`; `begin`: what the first must be.
@@ -115,39 +120,38 @@ void readPlacement(const JsonFields &root, int64_t experts, RankFacts &facts) {
   if (facts.placement.experts != experts)
     placement.fail("experts",
                    "is " + std::to_string(facts.placement.experts) + ", the model has " + std::to_string(experts));
-  if (facts.placement.slots % facts.stageRanks() != 0 || facts.placement.slots < experts)
+  if (facts.placement.slots % facts.expertRanks() != 0 || facts.placement.slots < experts)
     placement.fail("slots", "is " + std::to_string(facts.placement.slots) + ", must be a multiple of the " +
-                                std::to_string(facts.stageRanks()) + " ranks and hold " + std::to_string(experts) +
+                                std::to_string(facts.expertRanks()) + " ranks and hold " + std::to_string(experts) +
                                 " experts");
 }
 
 /// The group of a site.
 CollectiveFacts groupOf(const JsonFields &site, const RankFacts &facts) {
   const std::string group = site.string("group"), op = site.string("op");
-  const int64_t ofNode = facts.stageRanks() / facts.stageNodes();
+  const int64_t ofStage = facts.stageRanks(), experts = facts.expertRanks(), nodes = facts.stageNodes();
   const std::vector<CollectiveFacts> all = {
-      {K2RT_ALL_TO_ALL_ROWS, "ep", K2RT_AXIS_EP, facts.stageRanks()},
-      {K2RT_ALL_TO_ALL_ROWS, "node", K2RT_AXIS_NODE, ofNode},
-      {K2RT_ALL_TO_ALL_ROWS, "rail", K2RT_AXIS_RAIL, facts.stageNodes()},
-      {K2RT_GATHER_SLICES, "tp", K2RT_AXIS_TP, facts.tp},
-      {K2RT_SCATTER_SLICES, "tp", K2RT_AXIS_TP, facts.tp},
-      {K2RT_SEND, "pp", K2RT_AXIS_PP, facts.stageCount()},
-      {K2RT_RECEIVE, "pp", K2RT_AXIS_PP, facts.stageCount()},
+      {K2RT_ALL_TO_ALL_ROWS, "ep", K2RT_AXIS_EP, experts, 0, 0, "all_to_all_rows"},
+      {K2RT_ALL_TO_ALL_ROWS, "etp", K2RT_AXIS_ETP, facts.etp, 0, 0, "all_to_all_rows"},
+      {K2RT_ALL_TO_ALL_ROWS, "node", K2RT_AXIS_NODE, experts / nodes, 0, 0, "all_to_all_rows"},
+      {K2RT_ALL_TO_ALL_ROWS, "rail", K2RT_AXIS_RAIL, nodes, 0, 0, "all_to_all_rows"},
+      {K2RT_ALL_TO_ALL_ROWS, "stage", K2RT_AXIS_STAGE, ofStage, 0, 0, "all_to_all_rows"},
+      {K2RT_GATHER_SLICES, "tp", K2RT_AXIS_TP, facts.tp, 0, 0, "gather_slices"},
+      {K2RT_SCATTER_SLICES, "tp", K2RT_AXIS_TP, facts.tp, 0, 0, "scatter_slices"},
+      {K2RT_SEND, "pp", K2RT_AXIS_PP, facts.stageCount(), 0, 0, "send"},
+      {K2RT_RECEIVE, "pp", K2RT_AXIS_PP, facts.stageCount(), 0, 0, "receive"},
   };
-  const char *const names[] = {
-      "all_to_all_rows", "all_to_all_rows", "all_to_all_rows", "gather_slices", "scatter_slices", "send", "receive"};
-  for (size_t i = 0; i < all.size(); ++i)
-    if (op == names[i] && group == all[i].group)
-      return all[i];
-  const bool isKnown = std::find(std::begin(names), std::end(names), op) != std::end(names);
-  if (!isKnown)
+  std::string groups;
+  for (const CollectiveFacts &each : all) {
+    if (each.name == op && each.group == group)
+      return each;
+    if (each.name == op)
+      groups += (groups.empty() ? "" : ", ") + each.group;
+  }
+  if (groups.empty())
     site.fail("op", "is \"" + shortened(op) +
-                        "\", this runtime knows all_to_all_rows, gather_slices, "
-                        "scatter_slices, send and receive");
-  site.fail("group", "is \"" + shortened(group) + "\", of " + op + " this runtime knows " +
-                         (op == names[0]                     ? "ep, node and rail"
-                          : op == names[3] || op == names[4] ? "tp"
-                                                             : "pp"));
+                        "\", this runtime knows all_to_all_rows, gather_slices, scatter_slices, send and receive");
+  site.fail("group", "is \"" + shortened(group) + "\", of " + op + " this runtime knows " + groups);
 }
 
 void readCollectives(const JsonFields &root, RankFacts &facts) {
@@ -155,7 +159,6 @@ void readCollectives(const JsonFields &root, RankFacts &facts) {
     const auto site = static_cast<int64_t>(facts.collectives.size());
     entry.integer("site", site, site);
     CollectiveFacts collective = groupOf(entry, facts);
-    collective.name = entry.string("op");
     collective.quotaRows = entry.integer("quota_rows", 0, maxRows);
     collective.rowBytes = entry.integer("row_bytes", 1, maxRowBytes);
     facts.collectives.push_back(std::move(collective));
@@ -178,7 +181,7 @@ void readEach(const JsonFields &root, int64_t layers, int64_t experts, RankFacts
       entry.fail("layers", "must be [" + std::to_string(own[0]) + ", " + std::to_string(own[1]) +
                                "], as of all ranks of stage " + std::to_string(one.stage));
     one.firstLayer = own[0], one.endLayer = own[1];
-    const int64_t slots = facts.divideExperts ? facts.placement.slots / facts.stageRanks() : experts;
+    const int64_t slots = facts.divideExperts ? facts.placement.slots / facts.expertRanks() : experts;
     one.slots = entry.integer("slots", slots, slots);
     one.weights = entry.integer("weights", 0, maxBytes);
     facts.each.push_back(one);

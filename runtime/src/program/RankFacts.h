@@ -21,7 +21,7 @@ struct PlacementFacts {
 /// A site of the program at which ranks exchange rows.
 struct CollectiveFacts {
   int32_t op = 0;        ///< K2RT_ALL_TO_ALL_ROWS, K2RT_GATHER_SLICES, K2RT_SCATTER_SLICES, K2RT_SEND or K2RT_RECEIVE
-  std::string group;     ///< "ep", "tp", "pp", "node" or "rail"
+  std::string group;     ///< "ep", "etp", "tp", "pp", "node", "rail" or "stage"
   int32_t axis = 0;      ///< K2RT_AXIS_* of it
   int64_t members = 0;   ///< by the topology
   int64_t quotaRows = 0; ///< that a rank may send to another; 0: the program knows how many
@@ -56,6 +56,7 @@ struct RankFacts {
   int64_t replicas = 1; ///< copies of the model, each with as many ranks
   int64_t tp = 1;       ///< ranks of a stage, next to each other, that have parts of weights and slices of one step
   int64_t vocab = 1;    ///< ranks of a stage that have parts of embedding and head: all, or 1
+  int64_t etp = 1;      ///< ranks of a stage, next to each other, that have parts of the same experts
   bool divideExperts = false; ///< the ranks of a stage, those of a layer
   PlacementFacts placement;   ///< of several ranks
   std::vector<CollectiveFacts> collectives;
@@ -68,6 +69,9 @@ struct RankFacts {
   int64_t stageCount() const { return std::max<int64_t>(static_cast<int64_t>(stages.size()), 1); }
   /// Of one stage of a replica: its ranks, and the nodes they are on.
   int64_t stageRanks() const { return count / (stageCount() * replicas); }
+  /// That divide the experts of a layer: those with parts of the same ones count as one.
+  int64_t expertRanks() const { return stageRanks() / etp; }
+  int64_t expertRankOf(int64_t rank) const { return placeOf(rank) / etp; }
   int64_t stageNodes() const { return std::max<int64_t>(nodes / (stageCount() * replicas), 1); }
   int64_t stageOf(int64_t rank) const { return rank / stageRanks() % stageCount(); }
   /// Its number in its stage, by which experts are divided.

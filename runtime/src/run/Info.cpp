@@ -25,9 +25,10 @@ void printRanks(JsonWriter &json, const Manifest &manifest, const std::string &f
     for (const std::string &transport : transportsOf(folder))
       json.value(transport);
   json.endList().key("groups").beginList();
-  const std::pair<const char *, int64_t> groups[] = {{"ep", ranks.divideExperts ? ranks.stageRanks() : 1},
+  const std::pair<const char *, int64_t> groups[] = {{"ep", ranks.divideExperts ? ranks.expertRanks() : 1},
                                                      {"dp", ranks.stageRanks() / ranks.tp},
                                                      {"tp", ranks.tp},
+                                                     {"etp", ranks.etp},
                                                      {"pp", ranks.stageCount()},
                                                      {"replica", ranks.replicas}};
   for (const auto &[group, size] : groups)

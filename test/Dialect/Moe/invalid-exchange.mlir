@@ -674,7 +674,7 @@ func.func @grouped_linear_c3_site(%s: !slots, %p: !permutation, %m: tensor<48x64
 !chosen = tensor<?x8xi32, #arrived>
 !counts = !dist.counts<members = 8>
 func.func @return_plan_c4_world(%l: index, %s: !chosen, %c: !counts) {
-  // expected-error @below {{'moe.return_plan' op [C4] expects a rank or a node with some of 384 slots, got world with 384}}
+  // expected-error @below {{'moe.return_plan' op [C4] expects a part, a rank or a node with some of 384 slots, got world with 384}}
   %q, %b = moe.return_plan %s, %c layer %l among 1 to 61 experts 384 slots 384 by world held 384 : !chosen, !counts -> tensor<?x2xi32, #arrived>, !counts
   return
 }
@@ -685,7 +685,7 @@ func.func @return_plan_c4_world(%l: index, %s: !chosen, %c: !counts) {
 !chosen = tensor<?x8xi32, #arrived>
 !counts = !dist.counts<members = 8>
 func.func @return_plan_c4_held(%l: index, %s: !chosen, %c: !counts) {
-  // expected-error @below {{'moe.return_plan' op [C4] expects a rank or a node with some of 384 slots, got rank with 385}}
+  // expected-error @below {{'moe.return_plan' op [C4] expects a part, a rank or a node with some of 384 slots, got rank with 385}}
   %q, %b = moe.return_plan %s, %c layer %l among 1 to 61 experts 384 slots 384 by rank held 385 : !chosen, !counts -> tensor<?x2xi32, #arrived>, !counts
   return
 }

@@ -75,3 +75,26 @@ func.func @receive(%u: !sums, %routes: tensor<?x3x8xi32, #tok>, %e: !e) -> !x {
   %r = moe.combine %u, %routes, %e experts 384 order tree<128> : !sums, tensor<?x3x8xi32, #tok>, !e -> !x
   return %r : !x
 }
+
+// Ranks that have parts of the same experts get each row that arrived at one of them, and what they make of its choices
+// comes back there.
+// CHECK-LABEL: func.func @to_parts
+func.func @to_parts(%l: index, %s: !chosen, %w: !weights, %sums: tensor<?x2xi32, #arrived>, %d: !slots, %p: !permutation,
+                    %b: tensor<?x64xf32, #nn.rows<subtree, site = 2, max = 8192>>)
+    -> (!sums, tensor<?x64xf32, #nn.rows<subtree, site = 3, max = 4096>>) {
+  // CHECK: %[[ROUTES:routes]], %{{.*}}, %[[RETURNED:returned]] = moe.route_plan %{{.*}} layer %{{.*}} among 1 to 61 experts 384 slots 384 within rank to part held 48 : tensor<?x8xi32, #recv> -> tensor<?x3x8xi32, #recv>, !dist.counts<members = 2>, !dist.counts<members = 2>
+  %routes, %sent, %returned = moe.route_plan %s layer %l among 1 to 61 experts 384 slots 384 within rank to part held 48
+      : !chosen -> tensor<?x3x8xi32, #arrived>, !dist.counts<members = 2>, !dist.counts<members = 2>
+  // CHECK: moe.reduce_subtrees %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}} layer %{{.*}} among 1 to 61 experts 384 slots 384 by part order tree<128> :
+  %v = moe.reduce_subtrees %d, %p, %s, %sums layer %l among 1 to 61 experts 384 slots 384 by part order tree<128>
+      : !slots, !permutation, !chosen, tensor<?x2xi32, #arrived> -> !sums
+  // CHECK: %[[ADDED:added]] = moe.add_parts %{{.*}}, %[[RETURNED]], %[[ROUTES]] weighted %{{.*}} : tensor<?x64xf32, #subtree{{[0-9]*}}>, !dist.counts<members = 2>, tensor<?x3x8xi32, #recv>, tensor<?x8xf32, #recv> -> tensor<?x64xf32, #subtree{{[0-9]*}}>
+  %y = moe.add_parts %b, %returned, %routes weighted %w
+      : tensor<?x64xf32, #nn.rows<subtree, site = 2, max = 8192>>, !dist.counts<members = 2>,
+        tensor<?x3x8xi32, #arrived>, !weights -> tensor<?x64xf32, #nn.rows<subtree, site = 2, max = 4096>>
+  // CHECK: moe.merge_subtrees %[[ADDED]], %[[ROUTES]], %{{.*}}, %{{.*}} layer %{{.*}} among 1 to 61 experts 384 slots 384 by rank held 48 order tree<128> :
+  %u = moe.merge_subtrees %y, %routes, %s, %sums layer %l among 1 to 61 experts 384 slots 384 by rank held 48 order tree<128>
+      : tensor<?x64xf32, #nn.rows<subtree, site = 2, max = 4096>>, tensor<?x3x8xi32, #arrived>, !chosen,
+        tensor<?x2xi32, #arrived> -> tensor<?x64xf32, #nn.rows<subtree, site = 3, max = 4096>>
+  return %v, %u : !sums, tensor<?x64xf32, #nn.rows<subtree, site = 3, max = 4096>>
+}

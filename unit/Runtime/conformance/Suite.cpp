@@ -12,8 +12,8 @@ using namespace k2c::runtime;
 namespace k2c::test {
 namespace {
 
-constexpr Axis axes[] = {Axis::world, Axis::tp,   Axis::dp,   Axis::etp,    Axis::ep,
-                         Axis::pp,    Axis::node, Axis::rail, Axis::replica};
+constexpr Axis axes[] = {Axis::world, Axis::tp,   Axis::dp,   Axis::etp,     Axis::ep,
+                         Axis::pp,    Axis::node, Axis::rail, Axis::replica, Axis::stage};
 constexpr int64_t sizes[] = {0, 1, 7, 472, 473, 4096, 100003};
 
 uint64_t mixed(uint64_t a, uint64_t b, uint64_t c) {

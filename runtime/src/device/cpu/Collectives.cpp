@@ -8,10 +8,12 @@ namespace k2c::runtime {
 static_assert(static_cast<int32_t>(Op::allToAllRows) == K2RT_ALL_TO_ALL_ROWS);
 static_assert(static_cast<int32_t>(Op::send) == K2RT_SEND && static_cast<int32_t>(Op::receive) == K2RT_RECEIVE);
 static_assert(static_cast<int32_t>(Axis::tp) == K2RT_AXIS_TP);
+static_assert(static_cast<int32_t>(Axis::etp) == K2RT_AXIS_ETP);
 static_assert(static_cast<int32_t>(Axis::ep) == K2RT_AXIS_EP);
 static_assert(static_cast<int32_t>(Axis::pp) == K2RT_AXIS_PP);
 static_assert(static_cast<int32_t>(Axis::node) == K2RT_AXIS_NODE);
 static_assert(static_cast<int32_t>(Axis::rail) == K2RT_AXIS_RAIL);
+static_assert(static_cast<int32_t>(Axis::stage) == K2RT_AXIS_STAGE);
 
 Collectives::Collectives(const k2rt_ir_program &program, Exchange *exchange)
     : program(program), exchange(exchange), arrivedSteps(2 * static_cast<size_t>(program.n_collectives)),

@@ -1,0 +1,74 @@
+//===- VerifyParts.cpp - Parts of what experts make -----------------------===//
+//
+//   %y, %c, %v = moe.unpack %in, %came                       U: rows, their choices and router weights
+//   %routes, %sent, %returned = moe.route_plan %c            P: of U, within a rank to part
+//   ..                                                       what has come back by P
+//   %d = moe.add_parts %parts, %returned, %routes weighted %v
+//
+// What has come back is of who has a part of each expert, and of nothing else:
+//
+//   %p = moe.permutation %c1                                 of rows that came over etp
+//   %g = moe.grouped_linear %y1, %p, @gu[%l]                 @gu has parts along gate and up
+//   %a = nn.gated_act %g                                     nothing else reads %g
+//   %d = moe.grouped_linear %a, %p, @down[%l]                @down has them along the contraction; not weighted
+//   %u = moe.reduce_subtrees %d, .. by part                  nothing else reads %d
+//
+//===----------------------------------------------------------------------===//
+#include "VerifyParts.h"
+#include "dialects/Dist/Dist.h"
+
+using namespace mlir;
+
+namespace k2c {
+
+LogicalResult verifyAdded(Run<moe::AddPartsOp> added, Run<moe::RoutePlanOp> plan, Provenance &values) {
+  const Made weights = values.madeBy(added.op.getWeights(), added.call);
+  auto unpack = values.expect(added.place(), "router weights of parts", weights, "weights", &moe::UnpackOp::getWeights);
+  auto expectSame = [&](StringRef what, Value value, const Made &expected) {
+    return values.expectSame(added.place(), what, values.madeBy(value, added.call), expected);
+  };
+  return failure(
+      failed(unpack) ||
+      failed(values.expectSame(added.place(), "choices and router weights of parts",
+                               {unpack->op.getSlots(), unpack->call}, values.madeBy(plan.op.getChosen(), plan.call))) ||
+      failed(
+          expectSame("routes of parts and of their counts", added.op.getRoutes(), {plan.op.getRoutes(), plan.call})) ||
+      failed(expectSame("counts of parts and of what comes back", added.op.getReturned(),
+                        {plan.op.getReturned(), plan.call})));
+}
+
+/// The rows of `op` went to all parts of their experts.
+static bool areOfAllParts(moe::GroupedLinearOp op) {
+  auto permutation = op.getPermutation().getDefiningOp<moe::PermutationOp>();
+  auto unpack = permutation ? permutation.getExperts().getDefiningOp<moe::UnpackOp>() : nullptr;
+  auto site = unpack ? unpack.getInput().getDefiningOp<dist::AllToAllOp>() : nullptr;
+  return site && site.getAxis() == dist::Axis::Etp;
+}
+
+LogicalResult verifyGrouped(moe::GroupedLinearOp op, nn::WeightsOp family, int64_t parts, StringRef who) {
+  auto refuse = [&](Operation *at) {
+    return at->emitError() << who << ": '" << at->getName() << "' of @" << family.getSymName() << ": ";
+  };
+  const int64_t own = family.getParts().value_or(1), last = family.getTensorType().getRank() - 1;
+  if (own != parts || areOfAllParts(op) != (parts > 1))
+    return refuse(op) << "weights have " << own << (own == 1 ? " part" : " parts") << ", its rows "
+                      << (areOfAllParts(op) ? "went" : "did not go")
+                      << " to all parts, and the plan's layout has etp=" << parts
+                      << "; divide experts as shard-experts does";
+  if (parts == 1)
+    return success();
+  const bool isPartial = int64_t(*family.getAlong()) == last;
+  if (isPartial && (op.getRouterWeights() || !op.getType().getElementType().isF32()))
+    return refuse(op) << "it makes a part of a sum that is " << (op.getRouterWeights() ? "weighted" : "rounded")
+                      << "; let moe.add_parts weight and round all of it";
+  for (Operation *reader : op->getUsers()) {
+    auto sums = dyn_cast<moe::ReduceSubtreesOp>(reader);
+    if (isPartial ? !sums || sums.getHolder() != dist::Holder::Part : !isa<nn::GatedActOp>(reader))
+      return refuse(reader) << "it reads what a rank has of an expert's "
+                            << (isPartial ? "output; return it to who adds parts"
+                                          : "gate and up; gate it, for the same part of the down projection");
+  }
+  return success();
+}
+
+} // namespace k2c
