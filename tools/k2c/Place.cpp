@@ -11,6 +11,7 @@
 #include "k2c/Planner/Evaluate.h"
 #include "k2c/Planner/PlaceExperts.h"
 #include "k2c/Support/WriteFile.h"
+#include <array>
 #include <cstdio>
 #include <iostream>
 
@@ -21,6 +22,7 @@ namespace {
 constexpr int64_t maxManifestBytes = int64_t(64) << 20;
 constexpr int64_t maxSlots = int64_t(1) << 26; // of all layers
 constexpr int64_t maxExperts = 4096;           // of a layer: their pairs are a table
+constexpr const char *eachPhase = "each";      // of --phase: a table for each
 
 struct PlaceFlags {
   std::string statistics, bundle, topology, layout, phase = "both", objective = "balance", output;
@@ -152,18 +154,57 @@ nlohmann::ordered_json jsonOf(const PlacementFigures &figures) {
           {"inter_node_rows", figures.rowsBetweenNodes.value()}};
 }
 
-void print(const PlacementFigures &before, const PlacementFigures &after, bool isJson) {
-  if (isJson) {
-    std::cout << jsonText(nlohmann::ordered_json{{"format", 1}, {"before", jsonOf(before)}, {"after", jsonOf(after)}})
-              << "\n";
-    return;
-  }
-  std::printf("%-46s%12s%12s\n", "", "before", "after");
+/// Both placements of the tokens of a phase, and what they are compared by.
+struct Comparison {
+  ExpertPlacement made;
+  PlacementFigures before, after;
+};
+
+void print(const char *phase, const PlacementFigures &before, const PlacementFigures &after) {
+  std::printf("%-46s%12s%12s\n", phase, "before", "after");
   std::printf("%-46s%12.3f%12.3f\n", "rows of the fullest rank over the mean", before.loadMean, after.loadMean);
   std::printf("%-46s%12.3f%12.3f\n", "  in the worst layer", before.loadMost, after.loadMost);
   std::printf("%-46s%12.3f%12.3f\n", "nodes a token, in a layer", before.nodesPerToken, after.nodesPerToken);
   std::printf("%-46s%12lld%12lld\n", "rows between nodes", static_cast<long long>(before.rowsBetweenNodes.value()),
               static_cast<long long>(after.rowsBetweenNodes.value()));
+}
+
+/// One table, or that of prompts and that of generated tokens.
+void print(const std::vector<Comparison> &tables, bool isJson) {
+  constexpr std::array<const char *, 2> phases = {"prefill", "decode"};
+  nlohmann::ordered_json all = {{"format", 1}};
+  for (size_t i = 0; i < tables.size(); ++i) {
+    const Comparison &of = tables[i];
+    const nlohmann::ordered_json figures = {{"before", jsonOf(of.before)}, {"after", jsonOf(of.after)}};
+    if (!isJson)
+      print(tables.size() > 1 ? phases[i] : "", of.before, of.after);
+    else if (tables.size() > 1)
+      all[phases[i]] = figures;
+    else
+      all.update(figures);
+  }
+  if (isJson)
+    std::cout << jsonText(all) << "\n";
+}
+
+Expected<Comparison> compare(const RouteStatistics &statistics, const Placed &placed, const PlaceOptions &options) {
+  Comparison of;
+  Expected<PlacementFigures> before = placementFigures(statistics, placed.before, placed.division, options.phase);
+  if (!before)
+    return before.takeError();
+  of.made = placeExperts(statistics, placed.division, placed.before, options);
+  Expected<PlacementFigures> after = placementFigures(statistics, of.made, placed.division, options.phase);
+  if (!after)
+    return after.takeError();
+  of.before = *before, of.after = *after;
+  return of;
+}
+
+/// A table for prompts and one for generated tokens, where `phase` is "each"; else one for both.
+std::vector<RoutedPhase> tablesOf(const std::string &phase) {
+  if (phase == eachPhase)
+    return {RoutedPhase::Prefill, RoutedPhase::Decode};
+  return {parseRoutedPhase(phase).value_or(RoutedPhase::Both)};
 }
 
 int place(const PlaceFlags &flags) {
@@ -181,19 +222,22 @@ int place(const PlaceFlags &flags) {
     return fail(flags.statistics + ": experts: is " + std::to_string(statistics->experts) +
                 ", experts are placed of layers with at most " + std::to_string(maxExperts));
   PlaceOptions options;
-  options.phase = parseRoutedPhase(flags.phase).value_or(RoutedPhase::Both);
   options.objective = parsePlacementObjective(flags.objective).value_or(PlacementObjective::Balance);
-  Expected<PlacementFigures> before = placementFigures(*statistics, placed->before, division, options.phase);
-  if (!before)
-    return fail(before.error().text());
-  const ExpertPlacement made = placeExperts(*statistics, division, placed->before, options);
-  Expected<PlacementFigures> after = placementFigures(*statistics, made, division, options.phase);
-  if (!after)
-    return fail(after.error().text());
+  std::vector<Comparison> tables;
+  for (const RoutedPhase phase : tablesOf(flags.phase)) {
+    options.phase = phase;
+    Expected<Comparison> of = compare(*statistics, *placed, options);
+    if (!of)
+      return fail(of.error().text());
+    tables.push_back(std::move(*of));
+  }
+  ExpertPlacement made = tables.front().made;
+  for (auto &[layer, experts] : made.layers)
+    experts.decode = tables.back().made.layers.at(layer).decode;
   if (Status status = writeFile(flags.output, placementText(division.model, made), "name a file in an existing folder");
       !status)
     return fail(status.error().text());
-  print(*before, *after, flags.json);
+  print(tables, flags.json);
   return 0;
 }
 
@@ -212,8 +256,8 @@ void k2c::addPlace(CLI::App &app, std::function<int()> &run) {
   layout->needs(topology);
   c->add_option("--redundant", flags->redundant, "slots beyond the experts, for copies (default: those of the program)")
       ->transform(whole(0, 1 << 24));
-  c->add_option("--phase", flags->phase, "whose tokens count")
-      ->check(CLI::IsMember({"both", "prefill", "decode"}))
+  c->add_option("--phase", flags->phase, "whose tokens count; each: a table for prompts, one for generated tokens")
+      ->check(CLI::IsMember({"both", "prefill", "decode", eachPhase}))
       ->capture_default_str();
   c->add_option("--objective", flags->objective, "what is looked at first: even rows of ranks, or bytes between nodes")
       ->check(CLI::IsMember({"balance", "nodes"}))

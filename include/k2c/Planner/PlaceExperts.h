@@ -34,8 +34,8 @@ struct PlacementFigures {
   Checked rowsBetweenNodes;
 };
 
-/// Of the tokens of a phase. Nobody knows which rank will have a sequence, so an expert's rows are taken to spread
-/// evenly over its copies, as in the search.
+/// Of the tokens of a phase; `placement` has phases only where `phase` is one. Nobody knows which rank will have a
+/// sequence, so an expert's rows are taken to spread evenly over its copies, as in the search.
 Expected<PlacementFigures> placementFigures(const RouteStatistics &statistics, const ExpertPlacement &placement,
                                             const ExpertDivision &division, RoutedPhase phase);
 

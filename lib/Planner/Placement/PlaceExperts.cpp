@@ -213,8 +213,9 @@ Expected<PlacementFigures> k2c::placementFigures(const RouteStatistics &statisti
   PlacementFigures figures;
   figures.loadMean = statistics.layers.empty() ? 1 : 0;
   for (const auto &[layer, choices] : statistics.layers) {
-    const double load = imbalance(expertRows(choices, phase, division.model.experts), placement.layers.at(layer).decode,
-                                  division.model.ranks);
+    const PlacedExperts &placed = placement.layers.at(layer);
+    const double load = imbalance(expertRows(choices, phase, division.model.experts),
+                                  phase == RoutedPhase::Prefill ? placed.prefill : placed.decode, division.model.ranks);
     figures.loadMean += load / double(statistics.layers.size());
     figures.loadMost = std::max(figures.loadMost, load);
   }
