@@ -6,8 +6,8 @@
 // hashes: a bundle with an index is complete.
 //
 //===----------------------------------------------------------------------===//
+#include "PackedRanks.h"
 #include "Stages.h"
-#include "base/ExpertPlacement.h"
 #include "base/File.h"
 #include "base/Hash.h"
 #include "base/JsonText.h"
@@ -15,18 +15,14 @@
 #include "k2c/Model/CheckWeights.h"
 #include "k2c/Model/Source.h"
 #include "k2c/Model/SpecJson.h"
-#include "k2c/Planner/CompileLayout.h"
 #include "k2c/Weights/BundleFiles.h"
 #include "k2c/Weights/CheckpointTensors.h"
 #include "k2c/Weights/Packer.h"
 #include "k2rt/program.h"
 #include "k2rt/reserve.h"
 #include <cerrno>
-#include <charconv>
 #include <fcntl.h>
 #include <filesystem>
-#include <map>
-#include <set>
 #include <sys/file.h>
 #include <unistd.h>
 
@@ -172,82 +168,6 @@ Expected<std::string> readBundleRemarks(const std::string &bundle) {
   return readTextFile((fs::path(bundle) / "remarks.txt").string(), maxBytes);
 }
 
-namespace {
-
-/// "8-15,20" as numbers, ascending; empty: it is no such list.
-std::vector<int64_t> readRankList(const std::string &text) {
-  std::set<int64_t> ranks;
-  for (const char *at = text.data(), *const end = at + text.size(); at < end;) {
-    int64_t first = -1, last = -1;
-    at = std::from_chars(at, end, first).ptr;
-    last = first;
-    if (at < end && *at == '-')
-      at = std::from_chars(at + 1, end, last = -1).ptr;
-    const bool hasMore = at + 1 < end && *at == ',';
-    if (first < 0 || last < first || last >= maxCompiledRanks || (at < end && !hasMore))
-      return {};
-    for (int64_t rank = first; rank <= last; ++rank)
-      ranks.insert(rank);
-    at += hasMore;
-  }
-  return {ranks.begin(), ranks.end()};
-}
-
-/// What --ranks leaves of a bundle's experts: the ranks, and the experts that they read of each layer. All of them
-/// where `list` is empty.
-struct PackedRanks {
-  std::vector<int64_t> ranks;
-  std::map<int64_t, std::set<int32_t>> experts;
-};
-
-Expected<PackedRanks> packedRanks(const std::string &bundle, const std::string &list, const json &manifest,
-                                  const ModelSpec &spec) {
-  PackedRanks packed;
-  if (list.empty())
-    return packed;
-  const int64_t count = manifest["topology"]["ranks"];
-  packed.ranks = readRankList(list);
-  if (packed.ranks.empty() || packed.ranks.back() >= count)
-    return Error{"--ranks " + shortened(list),
-                 "is no list of ranks of the program, which has 0 to " + std::to_string(count - 1),
-                 "name some of them: --ranks 0-3,6"};
-  const json &said = manifest["layout"];
-  const std::optional<ParallelLayout> layout =
-      readCompiledLayout(said.is_string() ? said.get<std::string>() : "", count, spec.layerCount());
-  if (!layout)
-    return damaged(bundle, "the layout of its manifest is none of " + std::to_string(count) + " ranks");
-  const int64_t ofStage = layout->devicesOfStage();
-  const std::vector<int64_t> bounds = stageBounds(spec, *layout);
-  const auto has = [&](int64_t rank, int64_t layer) {
-    const auto stage = static_cast<size_t>(rank / ofStage % layout->pp);
-    return layer >= bounds[stage] && layer < bounds[stage + 1];
-  };
-  if (layout->ep == 1) { // each has all experts of its layers
-    for (const int64_t layer : spec.moeLayers())
-      for (const int64_t rank : packed.ranks)
-        for (int64_t expert = 0; has(rank, layer) && expert < spec.moe->experts; ++expert)
-          packed.experts[layer].insert(static_cast<int32_t>(expert));
-    return packed;
-  }
-  const std::string path = (fs::path(bundle) / placementFile).string();
-  Expected<std::string> text = readUserFile(path, maxPlacementBytes);
-  if (!text)
-    return text.takeError();
-  const json &name = manifest["model"]["name"];
-  const PlacedModel model{name.is_string() ? name.get<std::string>() : spec.name, spec.moeLayers(),
-                          spec.moe ? spec.moe->experts : 0, layout->ep, std::nullopt};
-  Expected<ExpertPlacement> placement = readExpertPlacement(*text, path, model, "compile the bundle again");
-  if (!placement)
-    return placement.takeError();
-  for (const auto &[layer, placed] : placement->layers)
-    for (const int64_t rank : packed.ranks)
-      for (int64_t slot = 0; has(rank, layer) && slot < placement->slotsOfRank; ++slot)
-        packed.experts[layer].insert(placed.decode[rank % ofStage / layout->etp * placement->slotsOfRank + slot]);
-  return packed;
-}
-
-} // namespace
-
 Status packBundle(const PackBundleOptions &options) {
   const std::string &bundle = options.bundle;
   if (Status status = checkIsBundle(bundle); !status)
@@ -269,7 +189,10 @@ Status packBundle(const PackBundleOptions &options) {
   Expected<ModelSpec> spec = sameModel(*folder, manifestPath, manifest, *checkpoint);
   if (!spec)
     return spec.takeError();
-  Expected<PackedRanks> ranks = packedRanks(bundle, options.ranks, manifest, *spec);
+  Expected<WeightMap> map = readWeightMap(bundle);
+  if (!map)
+    return map.takeError();
+  Expected<PackedRanks> ranks = readPackedRanks(bundle, options.ranks, manifest, *spec, *map);
   if (!ranks)
     return ranks.takeError();
   Expected<std::optional<std::string>> textless = checkTokenizer(*folder, spec->tiktoken);
@@ -280,9 +203,6 @@ Status packBundle(const PackBundleOptions &options) {
   Expected<std::vector<std::string>> changed = copyModelFiles(*folder, bundle);
   if (!changed)
     return changed.takeError();
-  Expected<WeightMap> map = readWeightMap(bundle);
-  if (!map)
-    return map.takeError();
   addFolderFacts(manifest, *spec, tokenizerBytes(bundle), map->experts());
   if (Status status = replaceFile(manifestPath, jsonText(manifest, 2) + "\n"); !status)
     return status;
@@ -290,10 +210,8 @@ Status packBundle(const PackBundleOptions &options) {
     return status;
   PackOptions pack;
   pack.sharedFolder = options.blobStore;
-  if (!ranks->experts.empty())
-    pack.takes = [&](int64_t layer, int64_t expert) {
-      return ranks->experts[layer].count(static_cast<int32_t>(expert)) > 0;
-    };
+  if (!ranks->ranks.empty())
+    pack.takes = [&](const WeightSlot &slot, int64_t expert) { return ranks->takes(slot, expert); };
   if (options.progress)
     pack.progress = [&](int64_t done, int64_t total) { options.progress("weights", done, total); };
   Expected<PackReport> report = packWeights(*map, CheckpointTensors(std::move(*checkpoint)), bundle, pack);

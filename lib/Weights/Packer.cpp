@@ -94,8 +94,7 @@ Expected<PackedSlot> PackRun::packSlot(const WeightSlot &slot) try {
       std::holds_alternative<Table>(slot.transform)
           ? packTable(slot, tables)
           : packOperand(
-                slot, tensors, store,
-                [&](int64_t expert) { return !options.takes || options.takes(slot.layer.value_or(-1), expert); },
+                slot, tensors, store, [&](int64_t expert) { return !options.takes || options.takes(slot, expert); },
                 [&](int64_t count) { return counted += count, advance(count); });
   advance(bytes - counted); // padding; a table
   return result;
@@ -187,8 +186,9 @@ Expected<PackReport> packWeights(const WeightMap &map, const TensorSource &tenso
       if (range && shared && !std::holds_alternative<Table>(slot.transform) && linked.insert(range->file).second)
         if (Status status = linkInto(store->folder(), folder, range->file); !status)
           return status.takeError();
-      if (range && !indexed.isTable)
-        common.update(range->name.data(), range->name.size());
+      const std::string &name = range ? range->name : packed.leftOut;
+      if (!indexed.isTable)
+        common.update(name.data(), name.size());
       indexed.ranges.push_back(range);
     }
     index.push_back(std::move(indexed));

@@ -19,18 +19,26 @@
 
 namespace k2c::weights {
 
+/// The name of the range that `slot`, which has one, would be.
+static Expected<std::string> nameOf(const WeightSlot &slot, const TensorSource &tensors) {
+  Expected<OperandStream> stream = OperandStream::open(tensors, slot);
+  if (!stream)
+    return stream.takeError();
+  if (Status status = stream->skim(); !status)
+    return status.takeError();
+  return stream->rangeName();
+}
+
 /// The range that `slot`, which has one, would be; nothing when no blob has it.
 static Expected<std::optional<BlobRange>> findRange(const WeightSlot &slot, const TensorSource &tensors,
                                                     const BlobStore &store) {
   const int64_t bytes = rangeBytes(slot);
   if (!store.hadSize(bytes))
     return std::optional<BlobRange>();
-  Expected<OperandStream> stream = OperandStream::open(tensors, slot);
-  if (!stream)
-    return stream.takeError();
-  if (Status status = stream->skim(); !status)
-    return status.takeError();
-  return store.find(stream->rangeName(), bytes);
+  Expected<std::string> name = nameOf(slot, tensors);
+  if (!name)
+    return name.takeError();
+  return store.find(*name, bytes);
 }
 
 /// Appends the range of `slot` to the blob.
@@ -49,14 +57,20 @@ static Status writeRange(const WeightSlot &slot, const TensorSource &tensors, Bl
 }
 
 Expected<PackedSlot> packOperand(const WeightSlot &slot, const TensorSource &tensors, const BlobStore &store,
-                                 const TakesExpert &takes, const Meter &meter) {
+                                 const TakesRange &takes, const Meter &meter) {
   PackedSlot packed;
   std::optional<BlobWriter> writer;
   std::vector<size_t> fresh; // ranges that the writer has
   const int64_t ranges = std::max<int64_t>(slot.experts, 1);
   for (int64_t i = 0; i < ranges; ++i) {
     const WeightSlot part = slot.experts > 0 ? slotOfExpert(slot, i) : slot;
-    if (slot.experts > 0 && !takes(i)) {
+    if (!takes(slot.experts > 0 ? i : -1)) {
+      if (slot.experts == 0) {
+        Expected<std::string> name = nameOf(slot, tensors);
+        if (!name)
+          return name.takeError();
+        packed.leftOut = std::move(*name);
+      }
       packed.ranges.emplace_back();
       meter(rangeBytes(part));
       continue;
@@ -121,7 +135,7 @@ Expected<PackedSlot> packTable(const WeightSlot &slot, const BlobStore &store) {
   if (!found)
     return found.takeError();
   if (*found)
-    return PackedSlot{{std::move(**found)}, 0};
+    return PackedSlot{{std::move(**found)}, 0, {}};
   if (!table.generate)
     return Error{store.folder() + "/" + table.file,
                  "the table '" + shortened(slot.family) + "' (" + std::to_string(bytes) +
@@ -138,7 +152,7 @@ Expected<PackedSlot> packTable(const WeightSlot &slot, const BlobStore &store) {
   Expected<std::vector<BlobRange>> ranges = writer->finish();
   if (!ranges)
     return ranges.takeError();
-  return PackedSlot{{ranges->begin(), ranges->end()}, bytes};
+  return PackedSlot{{ranges->begin(), ranges->end()}, bytes, {}};
 }
 
 } // namespace k2c::weights

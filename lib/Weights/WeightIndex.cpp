@@ -45,16 +45,12 @@ static nlohmann::ordered_json toJson(const IndexedSlot &slot) {
   nlohmann::ordered_json json = {{"slot", slot.slot}, {"name", slot.name}, {"layer", nullptr}};
   if (slot.layer)
     json["layer"] = *slot.layer;
+  json["chunk_bytes"] = blobChunkBytes;
   if (!slot.isTable) {
-    const BlobRange &blob = *slot.ranges[0];
-    json.update({{"file", blob.file},
-                 {"bytes", blob.bytes},
-                 {"xxh3", blob.xxh3},
-                 {"chunk_bytes", blobChunkBytes},
-                 {"chunks", blob.chunks}});
+    if (const std::optional<BlobRange> &blob = slot.ranges[0])
+      json.update({{"file", blob->file}, {"bytes", blob->bytes}, {"xxh3", blob->xxh3}, {"chunks", blob->chunks}});
     return json;
   }
-  json["chunk_bytes"] = blobChunkBytes;
   json["experts"] = nlohmann::ordered_json::array();
   for (const std::optional<BlobRange> &range : slot.ranges)
     json["experts"].push_back(!range ? nlohmann::ordered_json()
@@ -113,8 +109,11 @@ static IndexedSlot readSlot(const JsonFields &in, int64_t expected) {
   in.integer("chunk_bytes", blobChunkBytes, blobChunkBytes);
   slot.isTable = in.has("experts");
   if (!slot.isTable) {
-    slot.ranges.emplace_back(readRange(in));
-    slot.ranges[0]->name = slot.ranges[0]->file.substr(0, 32);
+    slot.ranges.emplace_back();
+    if (in.has("file")) {
+      slot.ranges[0] = readRange(in);
+      slot.ranges[0]->name = slot.ranges[0]->file.substr(0, 32);
+    }
     return slot;
   }
   for (const std::optional<JsonFields> &expert : in.objectsOrNulls("experts", maxExperts)) {

@@ -247,6 +247,21 @@ TEST(Weights, EqualSlotsShareOneMapping) {
   EXPECT_EQ(weights->slots()[0], weights->slots()[1]);
 }
 
+TEST(Weights, ASlotThatIsLeftOutIsOfOtherRanks) {
+  SharedBlob shared(4096);
+  shared.fake.index["slots"][1].erase("file");
+  shared.fake.index["slots"][1]["layer"] = 5;
+  Expected<Weights> weights = shared.map();
+  ASSERT_FALSE(weights);
+  EXPECT_EQ(weights.error().text(), shared.fake.folder +
+                                        "/weights/index.json: slot 1 (v of layer 5) is left out, and this rank reads "
+                                        "it; run k2c pack DIR --checkpoint FOLDER --ranks with all ranks of this host");
+  RankPart others;
+  others.endLayer = 5;
+  EXPECT_TRUE(
+      Weights::map(shared.fake.folder, "weights/index.json", shared.fake.index.dump(), 2, {{2, {}}}, {}, others));
+}
+
 TEST(Weights, ASlotOfAnotherSizeThanItsBlobIsRefused) {
   for (const int64_t bytes : {4097, 8192, 4095, 0}) {
     const SharedBlob shared(bytes);

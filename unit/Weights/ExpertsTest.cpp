@@ -77,7 +77,7 @@ TEST(Experts, AreLeftOutWhereNobodyTakesThem) {
   const MemoryTensors &tensors = model.tensors;
   TemporaryFolder some, all;
   PackOptions options;
-  options.takes = [](int64_t layer, int64_t expert) { return layer == 3 && expert % 2 == 0; };
+  options.takes = [](const WeightSlot &slot, int64_t expert) { return slot.layer == 3 && expert % 2 == 0; };
   Expected<PackReport> report = packWeights(model.map, tensors, some.path, options);
   ASSERT_TRUE(report) << report.error().text();
   const std::vector<std::optional<BlobRange>> ranges = rangesOf(some);

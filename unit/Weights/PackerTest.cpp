@@ -71,6 +71,22 @@ TEST(Packer, IdenticalContentIsStoredOnce) {
   EXPECT_NE((*index)[0].ranges[0]->file, (*index)[2].ranges[0]->file);
 }
 
+TEST(Packer, WhatIsLeftOutIsKnownByItsName) {
+  Model model(3);
+  TemporaryFolder some, all;
+  PackOptions options;
+  options.takes = [](const WeightSlot &slot, int64_t expert) { return expert == -1 && slot.layer == 1; };
+  const PackReport report = packed(model.map, model.tensors, some.path, options);
+  EXPECT_EQ(blobs(some.path + "/weights").size(), 2u); // a matrix and the norm of one layer
+  auto index = readWeightIndex(some.path);
+  ASSERT_TRUE(index);
+  for (const IndexedSlot &slot : *index)
+    EXPECT_EQ(slot.ranges[0].has_value(), slot.layer == 1) << slot.slot;
+  EXPECT_EQ(report.common, packed(model.map, model.tensors, all.path).common);
+  model.tensors.addRandom("layers.2.w", DType::BF16, {70, 40}); // other bytes
+  EXPECT_NE(report.common, packed(model.map, model.tensors, some.path, options).common);
+}
+
 TEST(Packer, BytesDoNotDependOnThreads) {
   Model model(8);
   TemporaryFolder one, four;

@@ -30,8 +30,9 @@ struct PackOptions {
   int threads = 0;
   /// Called from worker threads, one at a time: blob bytes finished and in all.
   std::function<void(int64_t done, int64_t total)> progress;
-  /// Which routed experts of layer `layer` are packed; the index leaves others out. None: all.
-  std::function<bool(int64_t layer, int64_t expert)> takes;
+  /// Which ranges are packed: of a slot, or of routed expert `expert` of it, -1 where it has none. The index leaves
+  /// others out. None: all.
+  std::function<bool(const WeightSlot &slot, int64_t expert)> takes;
 };
 
 /// What a run did.
@@ -39,7 +40,7 @@ struct PackReport {
   int64_t written = 0;      ///< slots of which something was packed
   int64_t reused = 0;       ///< slots whose ranges were all there
   int64_t writtenBytes = 0; ///< bytes of the ranges packed
-  uint64_t common = 0;      ///< hash of what is packed whatever `takes` says: of equal checkpoints the same
+  uint64_t common = 0;      ///< hash of what slots without experts have, packed or not: of equal checkpoints the same
 };
 
 /// Checks that `tensors` has what `map` reads, in the shapes and element types it says. packWeights does so first.

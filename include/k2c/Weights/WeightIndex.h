@@ -47,7 +47,7 @@ struct IndexedSlot {
   int64_t slot = 0;
   std::string name;             ///< family or table
   std::optional<int64_t> layer; ///< checkpoint layer index
-  /// A whole blob; or, where `isTable`, one range for each routed expert, none: the expert is left out.
+  /// A whole blob; or, where `isTable`, one range for each routed expert. None: it is left out.
   std::vector<std::optional<BlobRange>> ranges;
   bool isTable = false;
 };

@@ -53,7 +53,9 @@ NamedSlot readSlot(const JsonFields &entry, int32_t slotCount) {
   entry.integer("chunk_bytes", hugePageBytes, hugePageBytes);
   slot.isTable = entry.has("experts");
   if (!slot.isTable) {
-    slot.ranges.emplace_back(readRange(entry));
+    slot.ranges.emplace_back();
+    if (entry.has("file"))
+      slot.ranges[0] = readRange(entry);
     return slot;
   }
   for (const std::optional<JsonFields> &expert : entry.objectsOrNulls("experts", maxExperts)) {

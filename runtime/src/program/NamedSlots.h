@@ -22,9 +22,10 @@ struct NamedSlot {
   std::string name;
   std::optional<int64_t> layer;
   bool isTable = false;
-  std::vector<std::optional<NamedRange>> ranges; ///< one, the whole file; of a table one for each entry
-  std::vector<int32_t> experts;                  ///< in the slots of a rank; empty: the table is of all
-  bool isElsewhere = false;                      ///< of other ranks
+  /// One, the whole file; of a table one for each entry. None: it is left out.
+  std::vector<std::optional<NamedRange>> ranges;
+  std::vector<int32_t> experts; ///< in the slots of a rank; empty: the table is of all
+  bool isElsewhere = false;     ///< of other ranks
 };
 
 /// Reads the slots of an index, `slotCount` of them by number. Refuses what is missing, twice or out of range, a file

@@ -8,6 +8,7 @@
 #include "program/Weights.h"
 #include "base/Hash.h"
 #include "base/JsonFields.h"
+#include "base/Utf8.h"
 #include "program/NamedSlots.h"
 #include <algorithm>
 #include <map>
@@ -31,6 +32,18 @@ void takePart(std::vector<NamedSlot> &slots, const std::vector<SlotShares> &shar
       if (own.isElsewhere)
         own.ranges.clear();
     }
+}
+
+/// What a rank reads is there; of experts that is a matter of the placement.
+Status checkPresent(const std::vector<NamedSlot> &slots, const std::string &place) {
+  for (const NamedSlot &slot : slots)
+    if (!slot.isElsewhere && !slot.isTable && !slot.ranges[0])
+      return Error{K2RT_INVALID_BUNDLE, place,
+                   "slot " + std::to_string(slot.number) + " (" + shortened(slot.name) +
+                       (slot.layer ? " of layer " + std::to_string(*slot.layer) : "") +
+                       ") is left out, and this rank reads it",
+                   "run k2c pack DIR --checkpoint FOLDER --ranks with all ranks of this host"};
+  return {};
 }
 
 /// Leaves in each table of experts what is in the slots of a rank by table `table`.
@@ -222,6 +235,8 @@ Expected<Weights> Weights::map(const std::string &folder, const std::string &ind
   if (!slots)
     return slots.takeError();
   takePart(*slots, shares, part);
+  if (Status present = checkPresent(*slots, place); !present)
+    return present.takeError();
   std::vector<std::vector<NamedSlot>> tables(std::max<size_t>(placement.count(), 1) - 1, *slots);
   tables.push_back(std::move(*slots)); // of one table, as a rule, nothing is copied
   Weights weights;
