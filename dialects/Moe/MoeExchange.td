@@ -211,22 +211,23 @@ def Moe_AddPartsOp : Moe_ExchangeOp<"add_parts"> {
     For each choice of the rows that went to all parts, by their routes: the f32 sums of some leaves of the down
     projection (N1), one of each member, are added as a balanced binary tree in f32, multiplied by the router weight of
     the choice, and rounded once to the result type (N5). So the row of a choice has the bits that its expert would give
-    it on one rank.
+    it on one rank, in `order`.
 
     ```mlir
-    %y = moe.add_parts %b, %returned, %routes weighted %w
+    %y = moe.add_parts %b, %returned, %routes weighted %w order tree<4>
         : tensor<?x64xf32, #nn.rows<subtree, site = 2, max = 8192>>, !dist.counts<members = 2>,
           tensor<?x3x8xi32, #arrived>, !weights -> tensor<?x64xf32, #nn.rows<subtree, site = 2, max = 4096>>
     ```
     [C1] routes and router weights have the same `recv` rows, input and result `subtree` rows of one site. [C2] the
-    input is f32 and has the columns of the result. [C3] members are a power of two, and two or more. [C4] routes are
-    i32 [rows, 3, top], router weights f32 [rows, top].
+    input is f32 and has the columns of the result. [C3] members are a power of two, two or more, and divide the leaves
+    of the order. [C4] routes are i32 [rows, 3, top], router weights f32 [rows, top].
   }];
   let names = ["added"];
-  let arguments = (ins Nn_Rows:$input, Dist_Counts:$returned, Nn_Rows:$routes, Nn_Rows:$weights);
+  let arguments = (ins Nn_Rows:$input, Dist_Counts:$returned, Nn_Rows:$routes, Nn_Rows:$weights,
+                       OptionalAttr<Nn_TreeAttr>:$order);
   let results = (outs Nn_Rows:$result);
   let assemblyFormat = [{
-    $input `,` $returned `,` $routes `weighted` $weights attr-dict
+    $input `,` $returned `,` $routes `weighted` $weights `` custom<OptionalAttribute>("\"order\"", $order) attr-dict
     `:` type($input) `,` qualified(type($returned)) `,` type($routes) `,` type($weights) `->` type($result)
   }];
 }

@@ -214,8 +214,11 @@ LogicalResult AddPartsOp::verify() {
       failed(
           checkShape(*this, "C2", "result columns", columnsOf(getResult().getType()), columnsOf(getInput().getType()))))
     return failure();
-  if (const int64_t members = getReturned().getType().getMembers(); members < 2 || !llvm::isPowerOf2_64(members))
+  const int64_t members = getReturned().getType().getMembers();
+  if (members < 2 || !llvm::isPowerOf2_64(members))
     return emitOpError("[C3] expects members that are a power of two, two or more, got ") << members;
+  if (const int64_t leaves = getOrder() ? getOrder()->getLeaves() : 0; leaves < 1 || leaves % members != 0)
+    return emitOpError("[C3] expects an order of leaves that ") << members << " members divide, got " << leaves;
   const int64_t top = widthOf(getWeights().getType());
   if (failed(checkNumbers(*this, "C4", "routes", getRoutes(), {3, top})))
     return failure();

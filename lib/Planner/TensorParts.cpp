@@ -18,10 +18,7 @@ namespace k2c {
 namespace {
 
 /// Whether `parts` equal parts of a contraction over `width` columns have whole leaves of N1, all equally long.
-bool comesOutEven(int64_t width, int64_t parts) {
-  const int64_t leaves = leafCount(width);
-  return leaves % parts == 0 && leafLength(width, leaves) * leaves == width;
-}
+bool comesOutEven(int64_t width, int64_t parts) { return leavesComeOutEven(width, leafCount(width), parts); }
 
 /// "8 leaves of 8192 columns".
 std::string leavesOf(int64_t width) {
@@ -192,9 +189,10 @@ Status checkExpertParts(const ModelSpec &spec, int64_t ranks) {
   if (spec.find("experts_down_bias"))
     return Error{"etp", is + "a bias, which is no part of a sum", "leave it out"};
   const int64_t width = spec.moe->inter;
-  const bool dividesLeaves = ranks > 0 && leafCount(width) % ranks == 0;
-  if (!dividesLeaves || !comesOutEven(width, ranks))
-    return Error{"etp", is + leavesOf(width) + (dividesLeaves ? ", the last one shorter than the others" : ""),
+  if (ranks < 1 || !comesOutEven(width, ranks))
+    return Error{"etp",
+                 is + leavesOf(width) +
+                     (ranks > 0 && leafCount(width) % ranks == 0 ? ", the last one shorter than the others" : ""),
                  "choose an etp that divides them"};
   return Status::success();
 }

@@ -39,9 +39,11 @@ StageRanks stageRanksOf(ModuleOp module) {
     return {};
   StageRanks stage{topology.getRanks(), topology.getNodes()};
   dist::PlanAttr plan = planOf(module);
-  Expected<ParallelLayout> layout =
-      plan ? parseLayout(plan.getLayout().str(), PlanPhase::Serve) : Expected<ParallelLayout>(ParallelLayout());
-  if (layout && layout->devices() == topology.getRanks()) {
+  const ArrayRef<int64_t> stages = stagesOf(module);
+  const std::optional<ParallelLayout> layout =
+      plan ? readCompiledLayout(plan.getLayout().str(), topology.getRanks(), stages.empty() ? 1 : stages.back())
+           : std::nullopt;
+  if (layout) {
     stage.ranks /= layout->pp * layout->replicas;
     stage.nodes = nodesOfStage(*layout, topology.getNodes());
     stage.ofGroup = layout->tp;

@@ -271,7 +271,7 @@ FailureOr<Value> Sharding::gathered(Value value, int64_t dimension) {
 bool Sharding::comesOutEven(nn::LinearOp last) const {
   const int64_t width = typeOf(last.getInput()).getShape().back();
   const int64_t leaves = last.getOrder() ? last.getOrder()->getLeaves() : 1;
-  return leaves % ranks == 0 && leafLength(width, leaves) * leaves == width;
+  return leavesComeOutEven(width, leaves, ranks);
 }
 
 bool Sharding::dividesMlp(nn::LinearOp last) const { return endsMlp(last) && !last.getBias() && comesOutEven(last); }

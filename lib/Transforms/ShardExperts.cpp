@@ -192,11 +192,10 @@ void Expansion::onOneRank() {
 
 /// References are to the experts of a rank, and of each to a part: rows of gate and up, columns of down.
 LogicalResult Expansion::divideWeights(SymbolTable &symbols) {
-  constexpr int64_t experts = 0,
-                    inner = 2; // dimensions of [experts][gate, up][inner][hidden], [experts][hidden][inner]
+  // Of [experts][gate, up][inner][hidden] and [experts][hidden][inner].
+  constexpr int64_t experts = 0, inner = 2;
   const int64_t leaves = op.getDownOrder() ? op.getDownOrder()->getLeaves() : 1;
-  const bool comesOutEven =
-      leaves % division.parts == 0 && leafLength(op.getInner(), leaves) * leaves == int64_t(op.getInner());
+  const bool comesOutEven = leavesComeOutEven(op.getInner(), leaves, division.parts);
   for (FlatSymbolRefAttr name : {op.getUpAttr(), op.getDownAttr()}) {
     auto family = symbols.lookup<nn::WeightsOp>(name.getValue());
     family.setHeld(division.slots(op.getCount()));
@@ -272,7 +271,8 @@ Value Expansion::sumsOfRank(const Hop &hop, Sent sent, int64_t site) {
 Value Expansion::added(Sent sent, Value weights, Value parts) {
   const int64_t site = nn::rowsOf(parts.getType()).getSite();
   Type outputs = sumsAt(site, sent.plan.getCountBounds(sent.plan.getReturned(), division.limits).one, element);
-  return moe::AddPartsOp::create(b, loc, outputs, parts, sent.plan.getReturned(), sent.plan.getRoutes(), weights);
+  return moe::AddPartsOp::create(b, loc, outputs, parts, sent.plan.getReturned(), sent.plan.getRoutes(), weights,
+                                 op.getDownOrderAttr());
 }
 
 /// `sums`, which came back for rows of `sent` that had gone `onward`, added up for where they came from, and sent
@@ -349,7 +349,7 @@ FailureOr<Division> divisionOf(ModuleOp module) {
     return module.emitError() << "shard-experts: " << layout.error().text();
   nn::LimitsAttr limits = nn::limitsOf(module);
   const int64_t stageRanks = layout->devices() / (layout->pp * layout->replicas);
-  const bool isGroup = layout->ep == 1 && layout->tp == stageRanks; // each rank has all experts
+  const bool isGroup = !layout->dividesExperts() && layout->tp == stageRanks; // each rank has all experts
   if (layout->devices() < 2 || (layout->ep * layout->etp != stageRanks && !isGroup) ||
       layout->tp * layout->dp != stageRanks || !limits)
     return module.emitError() << "shard-experts: the plan's layout is '" << plan.getLayout() << "' of "

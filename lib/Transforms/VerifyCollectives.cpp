@@ -302,7 +302,9 @@ LogicalResult Collectives::verifyMerged(Run<moe::MergeSubtreesOp> sums, Run<moe:
     return refuse(place) << "merges what came back at site " << site->op.getSite() << " by a plan to "
                          << stringifyHolder(of.plan.op.getTo()) << (added ? ", and adds" : ", and does not add")
                          << " it as parts; moe.add_parts makes outputs of parts, and of nothing else";
-  if (added && failed(verifyAdded({added, madeBy(sums.op.getInput(), sums.call).call}, of.plan, *this)))
+  if (added && (failed(verifyAdded({added, madeBy(sums.op.getInput(), sums.call).call}, site->op, of.plan, *this)) ||
+                failed(expectCapacity(place, "what parts make together", rowsIn(added.getResult()),
+                                      boundsOf({of.plan.op.getReturned(), of.plan.call}).one))))
     return failure();
   return failure(
       failed(verifyOrder(sums, of)) ||

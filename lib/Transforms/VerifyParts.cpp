@@ -15,13 +15,32 @@
 //
 //===----------------------------------------------------------------------===//
 #include "VerifyParts.h"
-#include "dialects/Dist/Dist.h"
 
 using namespace mlir;
 
 namespace k2c {
 
-LogicalResult verifyAdded(Run<moe::AddPartsOp> added, Run<moe::RoutePlanOp> plan, Provenance &values) {
+/// What goes back to who adds it are outputs of a part of each expert, sorted as its rows are.
+static LogicalResult verifyOutputs(Run<moe::AddPartsOp> added, dist::AllToAllOp site, Provenance &values) {
+  auto sums = values.expect(site, "parts that go back", values.madeBy(site.getInput(), {}), "result",
+                            &moe::ReduceSubtreesOp::getResult);
+  if (failed(sums))
+    return failure();
+  auto down = values.expect(sums->place(), "parts of outputs", values.madeBy(sums->op.getInput(), sums->call), "result",
+                            &moe::GroupedLinearOp::getResult);
+  if (failed(down) || failed(values.expectSame(sums->place(), "slots of the parts and of their sums",
+                                               values.madeBy(down->op.getPermutation(), down->call),
+                                               values.madeBy(sums->op.getPermutation(), sums->call))))
+    return failure();
+  const int64_t members = added.op.getReturned().getType().getMembers(), all = added.op.getOrder()->getLeaves();
+  if (const int64_t own = down->op.getOrder() ? down->op.getOrder()->getLeaves() : 1; own * members != all)
+    return values.refuse(added.place()) << "adds " << members << " parts of " << own << (own == 1 ? " leaf" : " leaves")
+                                        << " each as a sum of " << all << "; a part has the leaves of its columns";
+  return success();
+}
+
+LogicalResult verifyAdded(Run<moe::AddPartsOp> added, dist::AllToAllOp site, Run<moe::RoutePlanOp> plan,
+                          Provenance &values) {
   const Made weights = values.madeBy(added.op.getWeights(), added.call);
   auto unpack = values.expect(added.place(), "router weights of parts", weights, "weights", &moe::UnpackOp::getWeights);
   auto expectSame = [&](StringRef what, Value value, const Made &expected) {
@@ -34,7 +53,8 @@ LogicalResult verifyAdded(Run<moe::AddPartsOp> added, Run<moe::RoutePlanOp> plan
       failed(
           expectSame("routes of parts and of their counts", added.op.getRoutes(), {plan.op.getRoutes(), plan.call})) ||
       failed(expectSame("counts of parts and of what comes back", added.op.getReturned(),
-                        {plan.op.getReturned(), plan.call})));
+                        {plan.op.getReturned(), plan.call})) ||
+      failed(verifyOutputs(added, site, values)));
 }
 
 /// The rows of `op` went to all parts of their experts.
@@ -43,6 +63,13 @@ static bool areOfAllParts(moe::GroupedLinearOp op) {
   auto unpack = permutation ? permutation.getExperts().getDefiningOp<moe::UnpackOp>() : nullptr;
   auto site = unpack ? unpack.getInput().getDefiningOp<dist::AllToAllOp>() : nullptr;
   return site && site.getAxis() == dist::Axis::Etp;
+}
+
+/// The linear of gate and up whose columns `op` contracts over; null: what it reads is none.
+static moe::GroupedLinearOp gateAndUpOf(moe::GroupedLinearOp op) {
+  auto act = op.getInput().getDefiningOp<nn::GatedActOp>();
+  auto up = act ? act.getInput().getDefiningOp<moe::GroupedLinearOp>() : nullptr;
+  return up && up.getPermutation() == op.getPermutation() ? up : nullptr;
 }
 
 LogicalResult verifyGrouped(moe::GroupedLinearOp op, nn::WeightsOp family, int64_t parts, StringRef who) {
@@ -58,9 +85,11 @@ LogicalResult verifyGrouped(moe::GroupedLinearOp op, nn::WeightsOp family, int64
   if (parts == 1)
     return success();
   const bool isPartial = int64_t(*family.getAlong()) == last;
-  if (isPartial && (op.getRouterWeights() || !op.getType().getElementType().isF32()))
-    return refuse(op) << "it makes a part of a sum that is " << (op.getRouterWeights() ? "weighted" : "rounded")
-                      << "; let moe.add_parts weight and round all of it";
+  if (isPartial && !gateAndUpOf(op))
+    return refuse(op) << "it reads no gated product of the same part; gate what a linear makes of the same slots, of "
+                         "weights in parts along gate and up";
+  if (isPartial && op.getRouterWeights())
+    return refuse(op) << "it weights a part of a sum; let moe.add_parts weight all of it";
   for (Operation *reader : op->getUsers()) {
     auto sums = dyn_cast<moe::ReduceSubtreesOp>(reader);
     if (isPartial ? !sums || sums.getHolder() != dist::Holder::Part : !isa<nn::GatedActOp>(reader))

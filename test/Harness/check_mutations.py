@@ -1,12 +1,15 @@
-"""check_mutations.py CHECKPOINT RANKS[xNODES] MUTATIONS VARIANTS: what form verifiers accept has the program's bits.
+"""check_mutations.py CHECKPOINT RANKS[xNODES] MUTATIONS VARIANTS [k2c compile options]: what form verifiers accept has
+the program's bits.
 
-The distributed form of CHECKPOINT for RANKS ranks on NODES nodes (one) is changed, an op at a time (mutations.py):
+The distributed form of CHECKPOINT (a folder, or wide-KIND) for RANKS ranks on NODES nodes (one) is changed, an op at a
+time (mutations.py):
 MUTATIONS times at random, and VARIANTS times by moving an op to where it may as well stand. Every form behind it is
 made of each. A mutation may be refused, a variant may not. What is accepted has the program's bits: its runtime form is
 the same text, or it is linked, put into the bundle, and run, and every logit and every generated token of prompts that
 share the ranks are compared.
 """
 import collections
+import itertools
 import json
 import os
 import re
@@ -19,6 +22,7 @@ from bundles import Bundle, Failure, compiled, form, output
 from check_invariance import draw
 from check_ranks import LIMITS, LOCAL, topology
 from mutations import Mutator
+from wide import checkpoint as found
 
 TARGET = "x86-64-v3"
 FORMS = ["--verify-form=form=distributed", "--scheduled-form", "--runtime-form"]
@@ -38,9 +42,10 @@ def lowered(text, *passes):
 
 def slots(runtime):
     """First slot and number of slots of each family, by what is packed there: a runtime form numbers them as it reads
-    them, in layouts that follow from its kernels."""
-    found = re.findall(r"(?m)^  rt\.weight_slots (@\S+ of @\S+) first (\d+) count (\d+) (.*)", runtime)
-    return {f"{name} {what}": (int(first), int(count)) for name, first, count, what in found}
+    them, in layouts that follow from its kernels. Of a weight in parts each layer has a slot for each."""
+    listed = re.findall(r"(?m)^  rt\.weight_slots (@\S+ of @\S+) first (\d+) count (\d+) (.*)", runtime)
+    parts = {what: int((re.search(r" parts (\d+)", what) or (0, 1))[1]) for _, _, _, what in listed}
+    return {f"{name} {what}": (int(first), int(count) * parts[what]) for name, first, count, what in listed}
 
 
 def packed(bundle, runtime):
@@ -93,7 +98,8 @@ class Programs:
             raise Failure(f"reads weights that are not packed: {missing}")
         pairs = [pair for _, what in own for pair in self.packed[what]]
         entries = [dict(entry, slot=slot) for slot, (entry, _) in enumerate(pairs)]
-        return {"format": 1, "slots": entries}, [share for _, share in pairs]
+        runs = [(share, len(list(of))) for share, of in itertools.groupby(share for _, share in pairs)]
+        return {"format": 1, "slots": entries}, [dict(share, slots=count) for share, count in runs]
 
     def of(self, runtime):
         """The bundle of a runtime form."""
@@ -137,9 +143,10 @@ def verdict(programs, runtime, text, expected, prompts):
     return "run, the same bits", ""
 
 
-def main(checkpoint, shape, mutations, variants):
+def main(name, shape, mutations, variants, *asked):
+    checkpoint = found(name)
     ranks, nodes = (int(part) for part in (shape + "x1").split("x")[:2])
-    options = ("--topology", topology(ranks, nodes), "--target", TARGET, *LIMITS)
+    options = ("--topology", topology(ranks, nodes), "--target", TARGET, *LIMITS, *asked)
     bundle = compiled(checkpoint, *options)
     code, text, said = lowered(form(checkpoint, "distributed", *options), "--mlir-print-op-generic")
     if code:
@@ -160,17 +167,17 @@ def main(checkpoint, shape, mutations, variants):
                                    ("variants", int(variants), ("move",))):
             tally = collections.Counter()
             for seed in range(count):
-                name, changed = mutator.mutant(seed, kinds)
+                change, changed = mutator.mutant(seed, kinds)
                 try:
                     how, said = verdict(programs, runtime, changed, expected, prompts)
                 except Failure as wrong:
-                    raise Failure(f"{what}, {name}: {wrong}") from wrong
+                    raise Failure(f"{what}, {change}: {wrong}") from wrong
                 if how == "refused" and what == "variants":
-                    raise Failure(f"{what}, {name}: is refused: {said}")
+                    raise Failure(f"{what}, {change}: is refused: {said}")
                 tally[how] += 1
-                print(f"{name}: {how} {said.splitlines()[0] if said else ''}", flush=True)
+                print(f"{change}: {how} {said.splitlines()[0] if said else ''}", flush=True)
             counts = ", ".join(f"{number} {how}" for how, number in tally.items())
-            print(f"{checkpoint} on {ranks} ranks: {count} {what}: {counts}")
+            print(f"{name} on {ranks} ranks: {count} {what}: {counts}")
 
 
 if __name__ == "__main__":

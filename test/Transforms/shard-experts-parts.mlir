@@ -49,7 +49,7 @@ module attributes {dist.plan = #dist.plan<layout = "ep=2,etp=2,dp=4", expanded_f
     // CHECK-NEXT: %[[SUMS1:.*]], %[[BACK1:.*]] = moe.return_plan %[[C1]], %[[CAME1]] {{.*}} by part held 6 :
     // CHECK-NEXT: %[[U1:.*]] = moe.reduce_subtrees %[[D]], %[[P]], %[[C1]], %[[SUMS1]] {{.*}} by part order tree<4>
     // CHECK-NEXT: %[[B1:.*]] = dist.all_to_all %[[U1]] to %[[BACK1]] from %[[RETURNED]] over etp site 2 : {{.*}} -> tensor<?x64xf32, #subtree>
-    // CHECK-NEXT: %[[D1:.*]] = moe.add_parts %[[B1]], %[[RETURNED]], %[[ROUTES]] weighted %[[V]] : {{.*}} -> tensor<?x64xbf16, #subtree1>
+    // CHECK-NEXT: %[[D1:.*]] = moe.add_parts %[[B1]], %[[RETURNED]], %[[ROUTES]] weighted %[[V]] order tree<2> : {{.*}} -> tensor<?x64xbf16, #subtree1>
     // From here on it is as if one rank had the experts.
     // CHECK-NEXT: %[[SUMS:.*]], %[[BACK:.*]] = moe.return_plan %[[C]], %[[CAME]] {{.*}} by rank held 6 :
     // CHECK-NEXT: %[[U:.*]] = moe.merge_subtrees %[[D1]], %[[ROUTES]], %[[C]], %[[SUMS]] {{.*}} by rank held 6 order tree<4>

@@ -259,9 +259,9 @@ TEST(RankFacts, PartsOfExpertsAreOfRanksNextToEachOther) {
     return opening(pair);
   };
   EXPECT_EQ(layout("ep=2,etp=0,dp=2"),
-            "manifest.json: layout: has etp=0, which must divide the 2 ranks of a stage on a node" + again);
+            "manifest.json: layout: has etp=0, which must divide 2, the ranks of a stage on a node" + again);
   EXPECT_EQ(layout("ep=1,etp=4,dp=2"),
-            "manifest.json: layout: has etp=4, which must divide the 2 ranks of a stage on a node" + again);
+            "manifest.json: layout: has etp=4, which must divide 2, the ranks of a stage on a node" + again);
   EXPECT_EQ(layout("ep=2,etp=2,dp=2"), "manifest.json: layout: has ep=2, this runtime runs ep=1 on 2 ranks" + again);
   EXPECT_EQ(layout("ep=1,etp=2,dp=2"), "manifest.json: ranks[0].slots: is 8, must be 16" + again);
   for (int rank : {0, 1})
@@ -272,8 +272,7 @@ TEST(RankFacts, PartsOfExpertsAreOfRanksNextToEachOther) {
   dense.repeat(2, "tp=2,etp=2");
   dense.manifest["model"]["experts"] = 0;
   dense.write();
-  EXPECT_EQ(opening(dense),
-            "manifest.json: layout: has etp=2, which must divide the 1 rank of a model without experts" + again);
+  EXPECT_EQ(opening(dense), "manifest.json: layout: has etp=2, which must divide 1, as there are no experts" + again);
 }
 
 TEST(RankFacts, HalvesHoldTheLargestStep) {

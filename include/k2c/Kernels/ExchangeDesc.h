@@ -29,7 +29,8 @@ struct RoutePlanDesc {
   int64_t experts = 0, topK = 0, members = 1, slots = 0;
 };
 
-/// Plans the messages to members that have parts of the same slots: a row goes to each of them. Arguments: slots i32
+/// Plans the messages to members that have parts of the same slots: a row, which has a choice there, goes to each of
+/// them. Arguments: slots i32
 /// [rows][topK] -> routes i32 [rows][3][topK], sent, returned. Routes are RoutePlanDesc's: a message is a row, the same
 /// for all members, and of what comes back from each the n-th row is that of the n-th choice that is none of -1.
 struct PartPlanDesc {

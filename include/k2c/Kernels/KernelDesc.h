@@ -361,6 +361,8 @@ std::string kernelSymbol(const KernelDesc &desc);
 int64_t leafCount(int64_t k);
 /// N1: ceil(k / leaves) rounded up to 128.
 int64_t leafLength(int64_t k, int64_t leaves);
+/// Whether `parts` parts of k have equally many whole leaves each.
+bool leavesComeOutEven(int64_t k, int64_t leaves, int64_t parts);
 /// N3: keys of a block of the online softmax, and tokens of a cache page.
 constexpr int64_t softmaxBlock = K2RT_PAGE_TOKENS;
 /// N3: C(p) = max(1024, the next power of two >= (p + 1) / 16).

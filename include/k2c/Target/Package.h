@@ -34,7 +34,7 @@ struct PackagedKernel {
 /// A site of the program at which ranks exchange rows.
 struct CollectiveFact {
   int64_t site = 0;
-  std::string op, group; ///< "all_to_all_rows"; "ep", "node" or "rail"
+  std::string op, group; ///< "all_to_all_rows" of "ep", "etp", "node", "rail" or "stage", ..
   int64_t members = 0;   ///< of the group
   int64_t rowBytes = 0;
   int64_t quota = 0; ///< rows that a rank may send to another; 0: as many as the program has counted

@@ -28,6 +28,10 @@ int64_t leafCount(int64_t k) {
 
 int64_t leafLength(int64_t k, int64_t leaves) { return ceilDiv(ceilDiv(k, leaves), leafAlignment) * leafAlignment; }
 
+bool leavesComeOutEven(int64_t k, int64_t leaves, int64_t parts) {
+  return leaves % parts == 0 && leafLength(k, leaves) * leaves == k;
+}
+
 int64_t softmaxRestart(int64_t position) {
   int64_t restart = minRestart;
   while (restart * restartFraction < position + 1)

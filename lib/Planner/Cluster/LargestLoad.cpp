@@ -76,8 +76,8 @@ RoutedLayer planner::routedLayer(const RequestModel &context, const ParallelLayo
   batch.tokensPerRank = tokens;
   batch.alignment = context.request.workload.alignment;
   RowBytes bytes;
-  bytes.dispatch = layout.ep * layout.etp > 1 ? hidden * rates.dispatchBytes : 0;
-  bytes.combine = layout.ep > 1 ? hidden * rates.combineBytes : 0;
+  bytes.dispatch = layout.dividesExperts() ? hidden * rates.dispatchBytes : 0;
+  bytes.combine = layout.dividesExperts() ? hidden * rates.combineBytes : 0;
   bytes.compute = (3 * double(spec.moe->inter) / double(layout.etp) + hidden) * rates.activationBytes;
   bytes.secondBuffer = layout.overlap;
   const ExpertLoad &load = context.request.workload.expertLoad;

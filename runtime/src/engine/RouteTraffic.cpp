@@ -67,7 +67,7 @@ void RouteTraffic::count(const std::vector<int32_t> &sources, const int32_t *exp
     ++tokensOfRank[static_cast<size_t>(source)];
   }
   std::vector<int32_t> own, slot, places(static_cast<size_t>(k2rt_places_entries(division.experts, division.slots)));
-  for (size_t layer = 0; division.ranks > 1 && layer < chosen.size(); ++layer) {
+  for (size_t layer = 0; ranks.divideExperts && layer < chosen.size(); ++layer) {
     int32_t source = -1, place = 0; // of the row before; of its rank among those that divide experts
     for (size_t row = 0; row < sources.size(); ++row, experts += topK) {
       if (std::exchange(source, sources[row]) != sources[row]) {
@@ -113,7 +113,7 @@ int64_t RouteTraffic::expertRows(int32_t rank) const {
 int64_t RouteTraffic::deadExperts(int32_t rank) const {
   const int64_t slots = division.slots / division.ranks;
   int64_t dead = 0;
-  for (size_t layer = 0; division.ranks > 1 && layer < chosen.size(); ++layer) {
+  for (size_t layer = 0; bundle.manifest.ranks.divideExperts && layer < chosen.size(); ++layer) {
     if (!hasLayer(rank, layer))
       continue;
     const int32_t *held = entriesOf(0, layer) + bundle.manifest.ranks.expertRankOf(rank) * slots;

@@ -73,8 +73,8 @@ void readLayout(const JsonFields &root, int64_t experts, RankFacts &facts) {
     facts.etp = found->second;
   const int64_t most = experts > 0 ? std::min(ofStage, ofNode) : 1; // next to each other on one node
   if (facts.etp < 1 || facts.etp > most || most % facts.etp != 0)
-    root.fail("layout", "has etp=" + std::to_string(facts.etp) + ", which must divide the " + std::to_string(most) +
-                            (experts > 0 ? " ranks of a stage on a node" : " rank of a model without experts"));
+    root.fail("layout", "has etp=" + std::to_string(facts.etp) + ", which must divide " + std::to_string(most) +
+                            (experts > 0 ? ", the ranks of a stage on a node" : ", as there are no experts"));
   facts.divideExperts = experts > 0 && ofStage > 1;
   expect("ep", facts.divideExperts ? ofStage / facts.etp : 1);
   expect("dp", ofStage / facts.tp);

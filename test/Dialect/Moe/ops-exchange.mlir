@@ -88,8 +88,8 @@ func.func @to_parts(%l: index, %s: !chosen, %w: !weights, %sums: tensor<?x2xi32,
   // CHECK: moe.reduce_subtrees %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}} layer %{{.*}} among 1 to 61 experts 384 slots 384 by part order tree<128> :
   %v = moe.reduce_subtrees %d, %p, %s, %sums layer %l among 1 to 61 experts 384 slots 384 by part order tree<128>
       : !slots, !permutation, !chosen, tensor<?x2xi32, #arrived> -> !sums
-  // CHECK: %[[ADDED:added]] = moe.add_parts %{{.*}}, %[[RETURNED]], %[[ROUTES]] weighted %{{.*}} : tensor<?x64xf32, #subtree{{[0-9]*}}>, !dist.counts<members = 2>, tensor<?x3x8xi32, #recv>, tensor<?x8xf32, #recv> -> tensor<?x64xf32, #subtree{{[0-9]*}}>
-  %y = moe.add_parts %b, %returned, %routes weighted %w
+  // CHECK: %[[ADDED:added]] = moe.add_parts %{{.*}}, %[[RETURNED]], %[[ROUTES]] weighted %{{.*}} order tree<4> : tensor<?x64xf32, #subtree{{[0-9]*}}>, !dist.counts<members = 2>, tensor<?x3x8xi32, #recv>, tensor<?x8xf32, #recv> -> tensor<?x64xf32, #subtree{{[0-9]*}}>
+  %y = moe.add_parts %b, %returned, %routes weighted %w order tree<4>
       : tensor<?x64xf32, #nn.rows<subtree, site = 2, max = 8192>>, !dist.counts<members = 2>,
         tensor<?x3x8xi32, #arrived>, !weights -> tensor<?x64xf32, #nn.rows<subtree, site = 2, max = 4096>>
   // CHECK: moe.merge_subtrees %[[ADDED]], %[[ROUTES]], %{{.*}}, %{{.*}} layer %{{.*}} among 1 to 61 experts 384 slots 384 by rank held 48 order tree<128> :
