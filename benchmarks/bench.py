@@ -50,9 +50,7 @@ def arguments():
     add("--prepare-only", action="store_true", help="write checkpoints, bundles and GGUF files; measure nothing")
     add("--page-only", action="store_true", help="write the page from the results there are")
     add("--cache-dir", help="of compiled kernels (default: that of k2c compile)")
-    add("--peers-folder", default=os.path.join(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"),
-                                               "k2c-peers"), help="where peers are installed (~/.cache/k2c-peers)")
-    add("--peers-python", default="", help="a Python that has torch and transformers, in place of an own environment")
+    engines.peer_options(add)
     add("--tools", default=os.path.join(ROOT, "build", "bin"), help="folder of k2c, k2rt-run and k2c-roofs; not built")
     args = parser.parse_args()
     if min(args.rounds, args.steps, args.repeats, args.threads, args.attempts) < 1:
@@ -73,7 +71,7 @@ class Setup:
     def __init__(self, args):
         self.tools, self.work, self.peers = args.tools, os.path.abspath(args.work), os.path.abspath(args.peers_folder)
         self.threads, self.steps, self.repeats, self.points = args.threads, args.steps, args.repeats, args.points
-        self.with_peers, self.peers_python = args.peers, args.peers_python
+        self.with_peers, self.peers_python = args.peers, engines.peer_python(args)
         self.cache = ["--cache-dir", args.cache_dir] if args.cache_dir else []
         # Other programs wait while a measurement runs, instead of sharing its processors.
         self.first = ["chrt", "--rr", "1"] if args.realtime else []
@@ -104,7 +102,7 @@ class Setup:
         return folder
 
     def python(self):
-        return self.peers_python or os.path.join(self.peers, "python", "bin", "python3")
+        return self.peers_python
 
     def probe(self, *flags):
         """What k2c-roofs says now."""

@@ -6,23 +6,7 @@
 set -euo pipefail
 here=$PWD
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
-
-# What of our own options decides what to prepare; the rest is bench.py's.
-tools='' peers='' python='' folder="${XDG_CACHE_HOME:-$HOME/.cache}/k2c-peers" only=''
-arguments=("$@")
-while [ $# -gt 0 ]; do
-  case $1 in
-    --help | -h | --page-only) only=1 ;;
-    --peers) peers=1 ;;
-    --tools=*) tools=${1#*=} ;;
-    --tools) tools=${2:-} ;;
-    --peers-folder=*) folder=${1#*=} ;;
-    --peers-folder) folder=${2:-} ;;
-    --peers-python=*) python=${1#*=} ;;
-    --peers-python) python=${2:-} ;;
-  esac
-  shift
-done
+benchmark_options "$@"
 
 if [ -z "$only" ] && [ -n "$peers" ]; then
   scripts/setup.sh libbenchmark-dev libdnnl-dev libomp-22-dev
@@ -34,4 +18,4 @@ if [ -z "$only" ] && [ -z "$tools" ]; then
   build k2c k2rt-run k2c-roofs ${peers:+kernel-bench} >&2
 fi
 cd "$here"
-exec env PYTHONDONTWRITEBYTECODE=1 python3 "$root/benchmarks/bench.py" "${arguments[@]}"
+exec env PYTHONDONTWRITEBYTECODE=1 python3 "$root/benchmarks/bench.py" "$@"

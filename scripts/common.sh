@@ -1,4 +1,4 @@
-# Sourced by the other scripts: the repository's root, and configured build folders.
+# Sourced by the other scripts: the repository's root, configured build folders, options that several have.
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)
 cd "$root"
@@ -55,4 +55,22 @@ build_instrumented() {
   local folder=build-$1
   ninja_within_memory -C "$folder" "${@:2}" >"$folder/build.log" 2>&1 ||
     { grep -A 30 -m 1 FAILED "$folder/build.log" >&2 || tail -n 30 "$folder/build.log" >&2; exit 1; }
+}
+
+# Of the options of bench.sh and bench-cluster.sh, those that decide what to prepare. The others are the programs' own.
+benchmark_options() {
+  tools='' peers='' python='' folder="${XDG_CACHE_HOME:-$HOME/.cache}/k2c-peers" only=''
+  while [ $# -gt 0 ]; do
+    case $1 in
+      --help | -h | --page-only) only=1 ;;
+      --peers) peers=1 ;;
+      --tools=*) tools=${1#*=} ;;
+      --tools) tools=${2:-} ;;
+      --peers-folder=*) folder=${1#*=} ;;
+      --peers-folder) folder=${2:-} ;;
+      --peers-python=*) python=${1#*=} ;;
+      --peers-python) python=${2:-} ;;
+    esac
+    shift
+  done
 }

@@ -12,19 +12,21 @@ import os
 import sys
 import textwrap
 
+import measure.engines
 from bundles import Failure
 from suites import can_make_hosts
 
-from . import dispatch, first_token, memory, overlap, placement, stages, swap
+from . import dispatch, first_token, memory, overlap, placement, rpc, stages, swap
 from .bench import Bench
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 SECTIONS = {"overlap": overlap, "dispatch": dispatch, "placement": placement, "swap": swap, "stages": stages,
-            "memory": memory, "first-token": first_token}
+            "memory": memory, "first-token": first_token, "rpc": rpc}
 EXAMPLES = """examples:
   scripts/bench-cluster.sh                              all sections
   scripts/bench-cluster.sh --only dispatch,placement    two of them
   scripts/bench-cluster.sh --rounds 5 --links 200,1000  other links for overlap and stages
+  scripts/bench-cluster.sh --only rpc --peers           llama.cpp beside k2c on two hosts; installs it first
   scripts/bench-cluster.sh --page-only                  writes the page again from the results there are
 """
 PAGE = """# Ranks over links, measured
@@ -47,6 +49,8 @@ def arguments():
                                               "0: what it can (default 400,1000,0)")
     add("--prefill", type=int, default=512, help="tokens of the prompt of each rank, of overlap and dispatch")
     add("--small", action="store_true", help="checkpoints of some 300 KB, to try the script")
+    add("--peers", action="store_true", help="install llama.cpp first, for rpc")
+    measure.engines.peer_options(add)
     add("--work", default=os.path.join(ROOT, "build", "bench-cluster"), help="results, bundles, checkpoints")
     add("--page", default=os.path.join(ROOT, "docs", "cluster-results.md"), help="the page")
     add("--page-only", action="store_true", help="write the page from the results there are")
@@ -67,7 +71,7 @@ def missing_for_hosts():
     return None if ctypes.util.find_library("ucp") else "no UCX: install libucx-dev and build again"
 
 
-def measure(bench):
+def measure_sections(bench):
     """The sections that failed; the others go on."""
     missing, failed = missing_for_hosts(), []
     for name in bench.args.only:
@@ -76,7 +80,7 @@ def measure(bench):
             continue
         try:
             SECTIONS[name].measure(bench)
-        except Failure as wrong:
+        except (Failure, measure.Failure) as wrong:
             bench.say(f"{name}: {wrong}")
             failed.append(name)
     return failed
@@ -110,7 +114,7 @@ def main():
     args = arguments()
     try:
         bench = Bench(args)
-        failed = [] if args.page_only else measure(bench)
+        failed = [] if args.page_only else measure_sections(bench)
         write_page(bench)
         if failed:
             raise Failure(f"{', '.join(failed)}: stopped; the same command goes on with what is there")

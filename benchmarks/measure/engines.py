@@ -34,6 +34,18 @@ def need(folder, name, remedy):
     return path
 
 
+def peer_options(add):
+    """Where the peers are; `add` adds an option to a command line."""
+    add("--peers-folder", default=os.path.join(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"),
+                                               "k2c-peers"), help="where peers are installed (~/.cache/k2c-peers)")
+    add("--peers-python", default="", help="a Python that has torch and transformers, in place of an own environment")
+
+
+def peer_python(args):
+    """The Python that has what llama.cpp's converter and transformers need."""
+    return args.peers_python or os.path.join(os.path.abspath(args.peers_folder), "python", "bin", "python3")
+
+
 def digest(*paths):
     """Changes when one of the files does."""
     text = "".join(f"{os.stat(path).st_size} {os.stat(path).st_mtime_ns}\n" for path in paths)
@@ -105,7 +117,7 @@ class LlamaCpp:
     def __init__(self, setup):
         self.setup = setup
         folder = os.path.join(setup.peers, "llama", "bin")
-        remedy = f"run: benchmarks/peers/install.sh {setup.peers} llama.cpp"
+        remedy = f"run: benchmarks/peers/install.sh {setup.peers}"
         self.bench = need(folder, "llama-bench", remedy)
         self.batched = need(folder, "llama-batched-bench", remedy)
         self.version = digest(self.bench)
@@ -152,12 +164,12 @@ class LlamaCpp:
         return {"value": self.rate(model, compute, point, flag, repeats), "flash_attention": flag}
 
     @staticmethod
-    def batched_rate(command):
-        """The program's log thread loses its only line at times when it ends."""
+    def batched_rows(command):
+        """What llama-batched-bench prints. Its log thread loses the last line at times when it ends."""
         for _ in range(5):
             rows = [json.loads(line) for line in output(command).splitlines() if line.startswith("{")]
             if rows:
-                return rows[-1]["speed_tg"]
+                return rows
         raise Failure(f"{' '.join(command)}: printed no result in 5 runs")
 
     def rate(self, model, compute, point, flash_attention, repeats):
@@ -166,8 +178,10 @@ class LlamaCpp:
         if point.batch > 1:
             context = point.batch * (point.tokens(self.setup.steps) + 1)
             sizes = ["-npp", str(max(1, point.context)), "-ntg", str(self.setup.steps), "-npl", str(point.batch)]
-            return self.batched_rate([*self.setup.first, self.batched, *common, *sizes, "-tb", str(self.setup.threads),
-                                      "-c", str(context), "-b", "2048", "-ub", "512", "--output-format", "jsonl"])
+            rows = self.batched_rows([*self.setup.first, self.batched, *common, *sizes, "-tb",
+                                      str(self.setup.threads), "-c", str(context), "-b", "2048", "-ub", "512",
+                                      "--output-format", "jsonl"])
+            return rows[-1]["speed_tg"]
         size = ["-p", str(point.prompt), "-n", "0"] if point.prompt else ["-p", "0", "-n", str(self.setup.steps), "-d",
                                                                            str(point.context)]
         said = json.loads(output([*self.setup.first, self.bench, *common, *size, "-r", str(repeats), "-o", "json"]))

@@ -1,6 +1,6 @@
 #!/bin/bash
-# Installs the engines that scripts/bench.sh --peers compares with, into FOLDER outside the repository. What is there
-# already is left alone; nothing else of the project needs them.
+# Installs the engines that scripts/bench.sh --peers and scripts/bench-cluster.sh --peers compare with, into FOLDER
+# outside the repository. What is there already is left alone; nothing else of the project needs them.
 #   benchmarks/peers/install.sh FOLDER      with PEERS_PYTHON=python3: that one's packages, no environment of its own
 set -euo pipefail
 
@@ -41,7 +41,7 @@ install_python() {
 
 install_llama() {
   local name=llama_cpp_python-$llama_version
-  [ ! -x "$folder/llama/bin/llama-batched-bench" ] || return 0
+  [ ! -e "$folder/llama/whole" ] || return 0
   need cmake ninja clang-22 clang++-22 tar
   if [ ! -d "$folder/$name" ]; then
     step "source of $llama $llama_version"
@@ -50,12 +50,15 @@ install_llama() {
   fi
   step "building llama.cpp for this processor (log: $folder/llama.log)"
   cmake -G Ninja -S "$folder/$name/vendor/llama.cpp" -B "$folder/llama" -DCMAKE_BUILD_TYPE=Release \
-    -DCMAKE_C_COMPILER=clang-22 -DCMAKE_CXX_COMPILER=clang++-22 -DGGML_NATIVE=ON -DGGML_OPENMP=ON \
-    -DBUILD_SHARED_LIBS=ON -DLLAMA_CURL=OFF -DLLAMA_OPENSSL=OFF -DLLAMA_BUILD_TESTS=OFF -DLLAMA_BUILD_SERVER=OFF \
-    -DLLAMA_BUILD_EXAMPLES=OFF >"$folder/llama.log" 2>&1 || fail "cmake failed; see $folder/llama.log"
+    -DCMAKE_C_COMPILER=clang-22 -DCMAKE_CXX_COMPILER=clang++-22 -DGGML_NATIVE=ON -DGGML_OPENMP=ON -DGGML_RPC=ON \
+    -DGGML_RPC_RDMA=OFF -DBUILD_SHARED_LIBS=ON -DLLAMA_CURL=OFF -DLLAMA_OPENSSL=OFF -DLLAMA_BUILD_TESTS=OFF \
+    -DLLAMA_BUILD_SERVER=OFF -DLLAMA_BUILD_EXAMPLES=OFF >"$folder/llama.log" 2>&1 ||
+    fail "cmake failed; see $folder/llama.log"
   grep -q "Found OpenMP" "$folder/llama.log" || step "llama.cpp without OpenMP: install libomp-22-dev for its best"
-  ninja -C "$folder/llama" llama-bench llama-batched-bench >>"$folder/llama.log" 2>&1 ||
+  # cmake passes CMAKE_BUILD_PARALLEL_LEVEL on to ninja.
+  cmake --build "$folder/llama" --target llama-bench llama-batched-bench ggml-rpc-server >>"$folder/llama.log" 2>&1 ||
     fail "the build failed; see $folder/llama.log"
+  touch "$folder/llama/whole"
 }
 
 install_python
