@@ -31,7 +31,6 @@ Turn ServeStep::moving(const LinkUse &use) const {
 void ServeStep::addRoutes(PartTime &part, LayerTurns &turns, const RankShare &share, const StepLoad &load,
                           double linkShare) const {
   const MoeSpec &moe = *model.spec.moe;
-  constexpr double sumBytes = 4;
   const double hidden = double(model.spec.hidden), rows = rowsOf(load) / double(layout.tp);
   const double ep = double(layout.ep), etp = double(layout.etp);
   const double sent = rows * imbalance(rows * double(layout.ep * layout.etp)), layers = double(share.moeLayers);
@@ -49,7 +48,7 @@ void ServeStep::addRoutes(PartTime &part, LayerTurns &turns, const RankShare &sh
     return turn * layers;
   };
   turns.dispatch += exchange(rates.dispatchBytes, links.toParts(ep, etp, moe, sent, hidden * rates.dispatchBytes));
-  turns.combine += exchange(rates.combineBytes, links.ofParts(etp, moe, sent, hidden * sumBytes));
+  turns.combine += exchange(rates.combineBytes, links.ofParts(etp, moe, sent, hidden * double(byteWidth(DType::F32))));
   turns.sendReceive += 2 * sendReceive * layers;
 }
 

@@ -107,7 +107,7 @@ ServeMemory::Buffers ServeMemory::buffers(int64_t stepTokens, int64_t sequences,
   const RoutedLayer layer = routedLayer(context, layout, routedTokens, request.workload.memoryRouting());
   const RoutedBytes &routed = layer.bytes;
   // Of each choice of the rows that came to it, a rank gets a part of the sum from each other one of its group.
-  const double parts = layer.peak.rows.real() * (1 - 1 / double(layout.etp)) * hidden * 4;
+  const double parts = layer.peak.rows.real() * (1 - 1 / double(layout.etp)) * hidden * double(byteWidth(DType::F32));
   b.dispatch = routed.dispatch + routed.combine + parts;
   b.second = routed.second + (layout.overlap ? parts : 0);
   b.padding = routed.padding;

@@ -168,8 +168,8 @@ KernelWork ServeStep::experts(const RankShare &share, const StepLoad &load) cons
   work.streamed =
       at(share.bytes, WeightModule::Experts) * std::min(1.0, loaded / slots) + rowValues * rates.dispatchBytes;
   addRows(work, share.traffic.experts, fullest, layout.etp, rowValues * rates.combineBytes);
-  constexpr double sumBytes = 4; // parts of sums are written as they are, and read where they are added up
-  work.passed += layout.etp > 1 ? 2 * sumBytes * rowValues : 0;
+  if (layout.etp > 1) // parts of sums are written in f32, and read where they are added up
+    work.passed += 2 * double(byteWidth(DType::F32)) * rowValues;
   return work;
 }
 
