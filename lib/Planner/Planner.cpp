@@ -94,7 +94,7 @@ static Remark layoutRemark(const ModelSpec &spec, const Topology &topology, cons
             " ranks with sequences of their own, each with a part of the heads";
   else if (plan.layout.dp > 1)
     text += std::string(plan.layout.pp > 1 ? ", ranks with" : "") + " sequences of their own";
-  if (plan.layout.ep * plan.layout.etp > 1)
+  if (plan.layout.dividesExperts())
     text += ", and " + std::to_string(plan.expertSlots) + " slots each for the " + std::to_string(spec.moe->experts) +
             " experts of a layer";
   if (plan.layout.etp > 1)

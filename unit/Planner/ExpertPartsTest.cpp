@@ -22,13 +22,6 @@ Plan plannedOfEight(const ModelSpec &spec, int64_t etp) {
   return plan ? *plan : Plan();
 }
 
-std::map<std::string, int64_t> familyBytes(const Plan &plan) {
-  std::map<std::string, int64_t> bytes;
-  for (const FamilyBytes &family : plan.families)
-    bytes[family.family] = family.bytes.value;
-  return bytes;
-}
-
 double received(const ClusterPlan &plan, const std::string &phase, const std::string &tier) {
   for (const TierTraffic &traffic : plan.traffic)
     if (traffic.phase == phase && traffic.tier == tier)

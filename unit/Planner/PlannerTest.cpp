@@ -16,13 +16,6 @@ Plan planned(const ModelSpec &spec, const Limits &limits, const PlanOptions &opt
   return plan ? *plan : Plan();
 }
 
-std::map<std::string, int64_t> familyBytes(const Plan &plan) {
-  std::map<std::string, int64_t> bytes;
-  for (const FamilyBytes &family : plan.families)
-    bytes[family.family] = family.bytes.value;
-  return bytes;
-}
-
 std::string refusal(const ModelSpec &spec, const Topology &topology, const Limits &limits,
                     const MeasuredSizes &measured = {}) {
   Expected<Plan> plan = planHost(spec, topology, limits, {}, measured);

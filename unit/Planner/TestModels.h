@@ -4,9 +4,11 @@
 
 #include "k2c/Cluster/Topology.h"
 #include "k2c/Model/ModelSpec.h"
+#include "k2c/Planner/Plan.h"
 #include <filesystem>
 #include <fstream>
 #include <gtest/gtest.h>
+#include <map>
 
 namespace k2c::test {
 
@@ -51,6 +53,14 @@ inline Topology machine(Bytes memory) {
   device.f32 = {FlopRate(100e9), "a test"};
   device.bf16 = {FlopRate(200e9), "a test"};
   return topology;
+}
+
+/// Bytes of a rank's weights, by family.
+inline std::map<std::string, int64_t> familyBytes(const Plan &plan) {
+  std::map<std::string, int64_t> bytes;
+  for (const FamilyBytes &family : plan.families)
+    bytes[family.family] = family.bytes.value;
+  return bytes;
 }
 
 } // namespace k2c::test

@@ -22,13 +22,6 @@ Plan plannedOfEight(const ModelSpec &spec, int64_t vocab) {
   return plan ? *plan : Plan();
 }
 
-std::map<std::string, int64_t> familyBytes(const Plan &plan) {
-  std::map<std::string, int64_t> bytes;
-  for (const FamilyBytes &family : plan.families)
-    bytes[family.family] = family.bytes.value;
-  return bytes;
-}
-
 /// Of a rank, of a part of its memory.
 double bytesOf(const RankMemory &memory, const std::string &name) {
   for (const MemoryPart &part : memory.parts)

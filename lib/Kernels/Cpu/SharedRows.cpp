@@ -8,16 +8,21 @@
 
 namespace k2c::emit {
 
+/// Of `rows` rows that go to each member, for which each returns `back`.
+static void shareWithAll(KernelBuilder &b, int64_t members, Counts &sent, Value rows, Counts &returned, Value back) {
+  b.loop(0, members, 1, [&](Value member) {
+    sent.setCount(member, rows);
+    sent.setFirst(member, b.constant(0));
+    returned.setCount(member, back);
+  });
+  returned.addUp();
+}
+
 void emitBody(KernelBuilder &b, const SharePlanDesc &d, const TileConfig &) {
   Counts sent{b, b.argument(0), d.members}, returned{b, b.argument(1), d.members};
   b.items([&](Value) {
     Value rows = b.rowCount(d.space, 1);
-    b.loop(0, d.members, 1, [&](Value member) {
-      sent.setCount(member, rows);
-      sent.setFirst(member, b.constant(0));
-      returned.setCount(member, rows);
-    });
-    returned.addUp();
+    shareWithAll(b, d.members, sent, rows, returned, rows);
   });
 }
 
@@ -64,12 +69,7 @@ void emitBody(KernelBuilder &b, const PartPlanDesc &d, const TileConfig &) {
         return Values{b.select(isThere, b.add(known[0], 1), known[0])};
       });
     })[0];
-    b.loop(0, d.members, 1, [&](Value member) {
-      sent.setCount(member, rows);
-      sent.setFirst(member, b.constant(0));
-      returned.setCount(member, choices);
-    });
-    returned.addUp();
+    shareWithAll(b, d.members, sent, rows, returned, choices);
   });
 }
 

@@ -25,7 +25,7 @@ ParallelLayout withWays(ParallelLayout layout, const ParallelLayout &from) {
   layout.vocab = layout.vocab > 1 ? from.devicesOfStage() : 1;
   layout.layers.clear();
   layout.microbatches = 0;
-  if (layout.ep * layout.etp == 1)
+  if (!layout.dividesExperts())
     layout.overlap = false;
   return layout;
 }

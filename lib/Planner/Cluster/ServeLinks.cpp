@@ -81,7 +81,7 @@ void ServeStep::addLinks(std::array<PartTime, servePartCount> &parts, LayerTurns
     part.bound = boundOf(part);
   };
   PartTime &dispatch = of(parts, ServePart::Dispatch), &tensor = of(parts, ServePart::Tensor);
-  if (spec.moe && share.moeLayers > 0 && layout.ep * layout.etp > 1) {
+  if (spec.moe && share.moeLayers > 0 && layout.dividesExperts()) {
     addRoutes(dispatch, turns, share, load, linkShare);
     dispatch.bound = boundOf(dispatch);
   }

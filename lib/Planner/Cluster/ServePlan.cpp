@@ -164,7 +164,7 @@ void ServingModel::addNotes(ClusterPlan &plan, const Service &service) const {
                          "; the arena and the scratch of kernels, which the compiler assigns, come on top");
   addPoolNotes(plan, service);
   auto mayOverlap = [](const ServePool *pool) {
-    return pool && (pool->layout.ep * pool->layout.etp > 1 || pool->layout.overlap);
+    return pool && (pool->layout.dividesExperts() || pool->layout.overlap);
   };
   if (mayOverlap(prompts()))
     plan.notes.push_back(overlapNote(*prompts(), "prefill", prompts()->promptLoad()));

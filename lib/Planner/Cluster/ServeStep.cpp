@@ -260,7 +260,7 @@ StepTime ServeStep::time(const StepLoad &load, bool overlap) const {
   // attention to compute (deepseek-ai/profile-data, README: prefilling).
   batch.sequences /= overlap ? 2 : 1;
   StepTime time;
-  const bool isBesideTransfers = overlap && layout.ep * layout.etp > 1 && copiesOf(load) == Copies::ForEachUnit;
+  const bool isBesideTransfers = overlap && layout.dividesExperts() && copiesOf(load) == Copies::ForEachUnit;
   const Together together = isBesideTransfers ? Together{rates.besideTransfers, rates.transferRate} : Together{};
   for (const RankShare &share : decodes(load) ? decoding : stages)
     addStage(time, share, batch, together);
