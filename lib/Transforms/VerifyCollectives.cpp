@@ -287,10 +287,9 @@ LogicalResult Collectives::verifyReduced(Run<moe::ReduceSubtreesOp> sums, Run<mo
 LogicalResult Collectives::verifyMerged(Run<moe::MergeSubtreesOp> sums, Run<moe::RoutePlanOp> plan,
                                         Run<moe::ReturnPlanOp> back) {
   Operation *place = sums.place();
-  Made returned = madeBy(sums.op.getInput(), sums.call);
-  auto added = dyn_cast_or_null<moe::AddPartsOp>(returned.op());
-  if (added)
-    returned = madeBy(added.getInput(), returned.call);
+  const Made merged = madeBy(sums.op.getInput(), sums.call);
+  auto added = dyn_cast_or_null<moe::AddPartsOp>(merged.op());
+  const Made returned = added ? madeBy(added.getInput(), merged.call) : merged;
   auto site = expect(place, "sums to merge", returned, "result", &dist::AllToAllOp::getResult);
   if (failed(site))
     return failure();
@@ -302,7 +301,7 @@ LogicalResult Collectives::verifyMerged(Run<moe::MergeSubtreesOp> sums, Run<moe:
     return refuse(place) << "merges what came back at site " << site->op.getSite() << " by a plan to "
                          << stringifyHolder(of.plan.op.getTo()) << (added ? ", and adds" : ", and does not add")
                          << " it as parts; moe.add_parts makes outputs of parts, and of nothing else";
-  if (added && (failed(verifyAdded({added, madeBy(sums.op.getInput(), sums.call).call}, site->op, of.plan, *this)) ||
+  if (added && (failed(verifyAdded({added, merged.call}, site->op, of.plan, *this)) ||
                 failed(expectCapacity(place, "what parts make together", rowsIn(added.getResult()),
                                       boundsOf({of.plan.op.getReturned(), of.plan.call}).one))))
     return failure();

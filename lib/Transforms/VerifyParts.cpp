@@ -65,11 +65,11 @@ static bool areOfAllParts(moe::GroupedLinearOp op) {
   return site && site.getAxis() == dist::Axis::Etp;
 }
 
-/// The linear of gate and up whose columns `op` contracts over; null: what it reads is none.
-static moe::GroupedLinearOp gateAndUpOf(moe::GroupedLinearOp op) {
+/// Whether `op` contracts over columns of gate and up that a linear made of the same slots.
+static bool readsGateAndUp(moe::GroupedLinearOp op) {
   auto act = op.getInput().getDefiningOp<nn::GatedActOp>();
   auto up = act ? act.getInput().getDefiningOp<moe::GroupedLinearOp>() : nullptr;
-  return up && up.getPermutation() == op.getPermutation() ? up : nullptr;
+  return up && up.getPermutation() == op.getPermutation();
 }
 
 LogicalResult verifyGrouped(moe::GroupedLinearOp op, nn::WeightsOp family, int64_t parts, StringRef who) {
@@ -85,7 +85,7 @@ LogicalResult verifyGrouped(moe::GroupedLinearOp op, nn::WeightsOp family, int64
   if (parts == 1)
     return success();
   const bool isPartial = int64_t(*family.getAlong()) == last;
-  if (isPartial && !gateAndUpOf(op))
+  if (isPartial && !readsGateAndUp(op))
     return refuse(op) << "it reads no gated product of the same part; gate what a linear makes of the same slots, of "
                          "weights in parts along gate and up";
   if (isPartial && op.getRouterWeights())

@@ -40,8 +40,7 @@ struct World {
   void addCaptures(const Effect &step);
   std::vector<int32_t> routes(uint64_t turn) const;
   std::vector<int32_t> permutation(uint64_t turn) const;
-  std::vector<int32_t> messageRoutes(uint64_t turn) const;
-  std::vector<int32_t> partRoutes(uint64_t turn) const;
+  std::vector<int32_t> plannedRoutes(bool ofParts, uint64_t turn) const;
   /// What an operand of numbers may hold; with another turn, something else that it may hold.
   std::vector<int32_t> numbers(const Operand &operand, uint64_t turn) const;
   /// Rows from each rank, then the first of them.
@@ -80,26 +79,16 @@ inline std::vector<int32_t> World::permutation(uint64_t turn) const {
   return built;
 }
 
-/// Message i and slots of each token i, and the sums that come back for it, from row i on.
-inline std::vector<int32_t> World::messageRoutes(uint64_t turn) const {
+/// Message i and slots of each token i, and the row that comes back for each of its choices: of an expert's parts a row
+/// of its own, else a sum, from row i on.
+inline std::vector<int32_t> World::plannedRoutes(bool ofParts, uint64_t turn) const {
   std::vector<int32_t> list;
   for (int64_t token = 0; token < step.rows(); ++token) {
     list.insert(list.end(), topK, int32_t(token));
     list.insert(list.end(), topK, int32_t(turn));
     for (int64_t k = 0; k < topK; ++k)
-      list.push_back(int32_t((token + k + int64_t(turn)) % step.rows()));
-  }
-  return list;
-}
-
-/// Row i and slots of each token i, and a row that comes back for each choice.
-inline std::vector<int32_t> World::partRoutes(uint64_t turn) const {
-  std::vector<int32_t> list;
-  for (int64_t token = 0; token < step.rows(); ++token) {
-    list.insert(list.end(), topK, int32_t(token));
-    list.insert(list.end(), topK, int32_t(turn));
-    for (int64_t k = 0; k < topK; ++k)
-      list.push_back(int32_t(token * topK + (k + int64_t(turn)) % topK));
+      list.push_back(
+          int32_t(ofParts ? token * topK + (k + int64_t(turn)) % topK : (token + k + int64_t(turn)) % step.rows()));
   }
   return list;
 }
@@ -114,10 +103,8 @@ inline std::vector<int32_t> World::numbers(const Operand &operand, uint64_t turn
     return turn ? std::vector<int32_t>{0, 0, 2, 3} : std::vector<int32_t>{0, 0, 2, 2};
   if (operand.rows.width > 0 && operand.elements > 0)
     return permutation(turn);
-  if (operand.name == "routes")
-    return messageRoutes(turn);
-  if (operand.name == "part_routes")
-    return partRoutes(turn);
+  if (operand.name == "routes" || operand.name == "part_routes")
+    return plannedRoutes(operand.name == "part_routes", turn);
   if (operand.name == "ids")
     return routes(turn);
   std::vector<int32_t> list = turn ? std::vector<int32_t>(step.rows() * topK, -1) : routes(0);

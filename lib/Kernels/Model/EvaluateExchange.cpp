@@ -228,14 +228,20 @@ Status run(const CombineDesc &d, Arguments args, const k2rt_ir_step &step) {
   return Status::success();
 }
 
+/// Counts of `rows` rows that go to each member, for which each returns `back`.
+static void shareWithAll(int64_t members, int64_t *sent, int64_t rows, int64_t *returned, int64_t back) {
+  for (int64_t member = 0; member < members; ++member) {
+    sent[member] = rows;
+    sent[members + member] = 0;
+    returned[member] = back;
+    returned[members + member] = member * back;
+  }
+}
+
 Status run(const SharePlanDesc &d, Arguments args, const k2rt_ir_step &step) {
   int64_t *sent = args.array<int64_t>(), *returned = args.array<int64_t>();
   const int64_t rows = rowCount(d.space, step);
-  for (int64_t member = 0; member < d.members; ++member) {
-    sent[member] = returned[member] = rows;
-    sent[d.members + member] = 0;
-    returned[d.members + member] = member * rows;
-  }
+  shareWithAll(d.members, sent, rows, returned, rows);
   return Status::success();
 }
 
@@ -289,12 +295,7 @@ Status run(const PartPlanDesc &d, Arguments args, const k2rt_ir_step &step) {
         own.slot[k] = slot;
         own.returned[k] = choices++;
       }
-  for (int64_t member = 0; member < d.members; ++member) {
-    sent[member] = step.token_rows;
-    sent[d.members + member] = 0;
-    returned[member] = choices;
-    returned[d.members + member] = member * choices;
-  }
+  shareWithAll(d.members, sent, step.token_rows, returned, choices);
   return Status::success();
 }
 
