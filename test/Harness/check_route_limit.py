@@ -1,6 +1,6 @@
-"""check_route_limit.py CHECKPOINT RANKSxNODES SEEDS BOUND...: tokens are bound to nodes as the rule says.
+"""check_route_limit.py CHECKPOINT RANKSxNODES SEEDS BOUND... [--layout LAYOUT]: tokens are bound to nodes as the rule says.
 
-A BOUND is M (--route-limit), pX (--locality-penalty), or MpX. The rule is read here on its own, from scores that need
+CHECKPOINT is a folder, or wide-KIND. A BOUND is M (--route-limit), pX (--locality-penalty), or MpX. The rule is read here on its own, from scores that need
 no arithmetic: SEEDS checkpoints are made of the given one, with router weights of zero and biases drawn anew, so that
 every token has the experts that the biases choose. Then the given checkpoint itself, whose tokens choose differently:
 none is on more nodes than M. Of each, the routes that the bound program prints, forced in the program of one rank, give
@@ -18,6 +18,7 @@ from array import array
 from bundles import Failure, compiled, json_file, objects
 from check_invariance import draw
 from check_ranks import LIMITS, LOCAL, topology
+from wide import checkpoint as found
 
 SIXTY_FOURTHS = 64
 
@@ -60,6 +61,16 @@ def read_config(checkpoint):
             "kept": config.get("topk_group") or 1}
 
 
+def stored(values, dtype):
+    """The bytes of numbers that are exact in `dtype`."""
+    data = array("f", values).tobytes()
+    if dtype == "F32":
+        return data
+    if dtype != "BF16" or any(data[0::4]) or any(data[1::4]):
+        raise Failure(f"biases of a test are not exact in {dtype}")
+    return bytes(byte for i, byte in enumerate(data) if i % 4 > 1)
+
+
 def with_biases(data, rng, biases):
     """The bytes of a file of weights with routers that choose by biases from `rng`, which are added to `biases`."""
     size, = struct.unpack_from("<Q", data)
@@ -68,11 +79,9 @@ def with_biases(data, rng, biases):
         if name.endswith(".mlp.gate.weight"):
             data[begin:end] = bytes(end - begin)
         elif found := re.search(r"layers\.(\d+)\.mlp\.gate\.e_score_correction_bias$", name):
-            if tensor["dtype"] != "F32":
-                raise Failure(f"{name} is {tensor['dtype']}, not F32")
-            count = tensor["shape"][0]  # sums of these are exact in float, and no two are equal
+            count = tensor["shape"][0]  # these and their sums are exact in float, and no two are equal
             biases[found[1]] = [n / SIXTY_FOURTHS for n in rng.sample(range(-2 * count, 2 * count), count)]
-            data[begin:end] = array("f", biases[found[1]]).tobytes()
+            data[begin:end] = stored(biases[found[1]], tensor["dtype"])
     return data
 
 
@@ -97,7 +106,8 @@ def nodes_of(bundle, layer):
     """The experts of each node."""
     with open(os.path.join(bundle.folder, "placement.json")) as file:
         ranks = json.load(file)["layers"][layer]["both"]
-    each = len(ranks) // bundle.manifest["topology"]["nodes"]
+    machines = bundle.manifest["topology"]
+    each = machines["ranks"] // machines["nodes"] // int(re.search(r"\betp=(\d+)|$", bundle.manifest["layout"])[1] or 1)
     return [[e for rank in ranks[first:first + each] for e in rank if e is not None]
             for first in range(0, len(ranks), each)]
 
@@ -129,9 +139,12 @@ def check_dispersion(bound, limit, penalty):
         raise Failure(f"the manifest's dispersion is {said}")
 
 
-def main(checkpoint, shape, seeds, *bounds):
+def main(name, shape, seeds, *bounds):
     ranks, nodes = map(int, shape.split("x"))
-    config, machines = read_config(checkpoint), ("--topology", topology(ranks, nodes))
+    checkpoint, machines = found(name), ("--topology", topology(ranks, nodes))
+    if "--layout" in bounds:
+        bounds, machines = bounds[:-2], (*machines, *bounds[-2:])
+    config = read_config(checkpoint)
     are_changed = False  # a limit may be what groups or empty slots see to already
     for text in bounds:
         limit, penalty = re.fullmatch(r"(\d*)p?([\d.]*)", text).groups()
