@@ -110,7 +110,7 @@ class Programs:
         for name in os.listdir(os.path.join(self.unfused.folder, "weights")):
             if not os.path.exists(os.path.join(folder, "weights", name)):
                 os.link(os.path.join(self.unfused.folder, "weights", name), os.path.join(folder, "weights", name))
-        sizes = re.search(r"rt\.program @\w+ entries .* arena (\d+) scratch (\d+)", runtime)
+        sizes = re.search(r"rt\.program @\w+ entries .* arena (\d+)(?: second \d+)? scratch (\d+)", runtime)
         manifest["memory"].update(arena=int(sizes[1]), scratch_per_worker=int(sizes[2]))
         manifest["kernels"] = [{"name": name} for name in re.findall(r"(?m)^  rt\.kernel @(\w+) id", runtime)]
         for name in ("manifest.json", "weights/index.json", "program.so", "files.json"):
