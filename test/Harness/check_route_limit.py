@@ -1,10 +1,10 @@
-"""check_route_limit.py CHECKPOINT RANKSxNODES SEEDS BOUND... [--layout LAYOUT]: tokens are bound to nodes as the rule says.
+"""check_route_limit.py CHECKPOINT RANKSxNODES SEEDS BOUND... [--layout LAYOUT]: tokens are bound to nodes by the rule.
 
-CHECKPOINT is a folder, or wide-KIND. A BOUND is M (--route-limit), pX (--locality-penalty), or MpX. The rule is read here on its own, from scores that need
-no arithmetic: SEEDS checkpoints are made of the given one, with router weights of zero and biases drawn anew, so that
-every token has the experts that the biases choose. Then the given checkpoint itself, whose tokens choose differently:
-none is on more nodes than M. Of each, the routes that the bound program prints, forced in the program of one rank, give
-the bound program's logits, byte by byte.
+CHECKPOINT is a folder, or wide-KIND. A BOUND is M (--route-limit), pX (--locality-penalty), or MpX. The rule is read
+here on its own, from scores that need no arithmetic: SEEDS checkpoints are made of the given one, with router weights
+of zero and biases drawn anew, so that every token has the experts that the biases choose. Then the given checkpoint
+itself, whose tokens choose differently: none is on more nodes than M. Of each, the routes that the bound program
+prints, forced in the program of one rank, give the bound program's logits, byte by byte.
 """
 import json
 import os

@@ -1,0 +1,92 @@
+//===- Machine.h - Runs kernels of a PTX text -----------------------------===//
+//
+// A kernel is executed instruction by instruction as the PTX ISA says, 32 lanes at a time. What the ISA leaves open
+// (which warp goes first, when a copy arrives) is drawn from a seed; what it leaves undefined ends the launch with an
+// error that names kernel, line, CTA and warp. No time is modelled: instructions, bytes and conflicts are counted.
+//
+//===----------------------------------------------------------------------===//
+#ifndef K2C_PTX_MACHINE_H
+#define K2C_PTX_MACHINE_H
+
+#include "k2c/Ptx/ByteSet.h"
+#include "k2c/Ptx/Module.h"
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace k2c::ptx {
+
+struct Program;
+
+/// An entry function whose instructions are all understood.
+class Kernel {
+public:
+  /// The entry `name` of `module`, whose variables in .global and .const are at `addresses`; an error names the first
+  /// instruction that is not supported, or has operands that it cannot have.
+  static Expected<Kernel> decode(const Module &module, std::string_view name,
+                                 const std::map<std::string, uint64_t> &addresses = {});
+
+  Kernel(Kernel &&) noexcept;
+  Kernel &operator=(Kernel &&) noexcept;
+  ~Kernel();
+
+  const Program &program() const { return *decoded; }
+
+private:
+  explicit Kernel(std::unique_ptr<Program> decoded);
+  std::unique_ptr<Program> decoded;
+};
+
+/// What addresses of .global mean: ranges of this process's memory. An address is the address here.
+class GlobalMemory {
+public:
+  struct Range {
+    std::byte *data;
+    uint64_t bytes;
+    std::string name; ///< for messages
+    ByteSet written;
+  };
+
+  /// Kernels may use `bytes` bytes at `data` until remove(data). Reading what was never written is an error, unless
+  /// `isWritten`.
+  void add(void *data, uint64_t bytes, std::string name, bool isWritten);
+  void remove(void *data);
+  /// The host has written `bytes` bytes at `data`, which lie within a range.
+  void markWritten(const void *data, uint64_t bytes);
+
+  /// The range that holds all of it; null: none does.
+  Range *find(uint64_t address, uint64_t bytes);
+
+private:
+  std::map<uint64_t, Range> ranges; ///< by first address
+};
+
+struct Launch {
+  Extent grid{1, 1, 1};                 ///< CTAs
+  Extent block{1, 1, 1};                ///< threads of a CTA
+  Extent cluster{0, 0, 0};              ///< CTAs of a cluster; 0: as the kernel says
+  uint64_t sharedBytes = 0;             ///< of extern .shared
+  std::vector<const void *> parameters; ///< a value each, of the parameter's bytes
+};
+
+struct Options {
+  uint64_t seed = 1;
+  uint32_t residentCtas = 16;                    ///< that run at a time, at most; a cluster runs whole
+  bool isStrict = false;                         ///< whether races between threads are errors
+  uint64_t idleInstructions = uint64_t(1) << 26; ///< in a row that change nothing: the kernel does not end
+  uint64_t maxInstructions = ~uint64_t(0);       ///< of all warps
+};
+
+struct Counts {
+  uint64_t instructions = 0; ///< of warps
+  uint64_t lanes = 0;        ///< of them
+};
+
+/// Runs all CTAs of `launch`. Its error is the first finding; memory is as the finding left it.
+Expected<Counts> run(const Kernel &kernel, const Launch &launch, GlobalMemory &memory, const Options &options);
+
+} // namespace k2c::ptx
+
+#endif // K2C_PTX_MACHINE_H

@@ -1,0 +1,172 @@
+//===- Atomics.cpp - Atomic operations and fences -------------------------===//
+//
+// PTX ISA 9.7.13.6, 9.7.13.7, 9.7.13.4: atom, red, fence, membar. Lanes of an instruction go one after another, in an
+// order that is drawn.
+//
+//===----------------------------------------------------------------------===//
+#include "Integers.h"
+#include "Races.h"
+
+#include <algorithm>
+
+namespace k2c::ptx {
+
+namespace {
+
+enum Kind : uint64_t { Add, Min, Max, And, Or, Xor, Exchange, CompareExchange, Increment, Decrement };
+
+template <class T> T applied(Kind kind, T old, T b, T c) {
+  using Bits = Stored<T>;
+  switch (kind) {
+  case Add:
+    if constexpr (std::is_floating_point_v<T>)
+      return old + b;
+    else
+      return T(Bits(old) + Bits(b));
+  case Min:
+    return std::min(old, b);
+  case Max:
+    return std::max(old, b);
+  case And:
+    return valueOf<T>(bitsOf<T>(old) & bitsOf<T>(b));
+  case Or:
+    return valueOf<T>(bitsOf<T>(old) | bitsOf<T>(b));
+  case Xor:
+    return valueOf<T>(bitsOf<T>(old) ^ bitsOf<T>(b));
+  case Exchange:
+    return b;
+  case CompareExchange:
+    return old == b ? c : old;
+  case Increment:
+    return old >= b ? T(0) : T(old + 1);
+  case Decrement:
+    return old == T(0) || old > b ? b : T(old - 1);
+  }
+  return old;
+}
+
+/// sources: address, b, c; destinations: the old value, unless it is noSlot.
+template <class T> Outcome atomic(Machine &machine, Warp &warp, const Operation &o, uint32_t active) {
+  int order[warpLanes], count = 0;
+  for (uint32_t left = active; left != 0; left &= left - 1)
+    order[count++] = __builtin_ctz(left);
+  std::shuffle(order, order + count, machine.random);
+  const auto *b = warp.source<Stored<T>>(o.sources[1]);
+  const auto *c = o.sources[2] == noSlot ? b : warp.source<Stored<T>>(o.sources[2]);
+  for (int i = 0; i < count; ++i) {
+    const int lane = order[i];
+    const uint64_t base =
+        o.addressBytes == 8 ? warp.source<uint64_t>(o.sources[0])[lane] : warp.source<uint32_t>(o.sources[0])[lane];
+    const uint64_t address = o.addressBytes == 8 ? base + o.immediate : (base + o.immediate) & 0xffffffffu;
+    std::byte *reached = machine.reach(warp, o, address, lane, sizeof(T), Access::ReadWrite);
+    if (!reached)
+      return Outcome::Failed;
+    Stored<T> bits;
+    std::memcpy(&bits, reached, sizeof bits);
+    const Stored<T> made =
+        bitsOf<T>(applied<T>(static_cast<Kind>(o.target), valueOf<T>(bits), valueOf<T>(b[lane]), valueOf<T>(c[lane])));
+    if (made != bits)
+      machine.quiet = 0;
+    std::memcpy(reached, &made, sizeof made);
+    if (o.destinations[0] != noSlot)
+      warp.destination<Stored<T>>(o.destinations[0])[lane] = bits;
+  }
+  return Outcome::Next;
+}
+
+Handler handlerOf(Kind kind, Type type) {
+  const bool isLogic = kind >= And && kind <= Xor, isSwap = kind == Exchange || kind == CompareExchange;
+  switch (type) {
+  case Type::B32:
+    return isLogic || isSwap ? atomic<uint32_t> : nullptr;
+  case Type::B64:
+    return isLogic || isSwap ? atomic<uint64_t> : nullptr;
+  case Type::U32:
+    return isLogic || isSwap ? nullptr : atomic<uint32_t>;
+  case Type::U64:
+    return kind <= Max ? atomic<uint64_t> : nullptr;
+  case Type::S32:
+    return kind <= Max ? atomic<int32_t> : nullptr;
+  case Type::S64:
+    return kind == Min || kind == Max ? atomic<int64_t> : nullptr;
+  case Type::F32:
+    return kind == Add ? atomic<float> : nullptr;
+  case Type::F64:
+    return kind == Add ? atomic<double> : nullptr;
+  default:
+    return nullptr;
+  }
+}
+
+void decodeAtomic(Decoder &d, bool hasResult) {
+  Operation &made = d.operation();
+  made.strength = Strength::Relaxed;
+  made.scope = Scope::Gpu;
+  const int order = d.acceptOneOf({"relaxed", "acquire", "release", "acq_rel"});
+  if (order > 0)
+    made.strength = order == 1 ? Strength::Acquire : order == 2 ? Strength::Release : Strength::AcquireRelease;
+  for (const std::string_view scope : {"cta", "cluster", "gpu", "sys"})
+    if (d.nextModifier() == scope)
+      made.scope = takeScope(d);
+  Window window = Window::Generic;
+  const int space = d.acceptOneOf({"global", "shared", "shared::cta", "shared::cluster"});
+  if (space >= 0)
+    window = space == 0 ? Window::Global : Window::Shared;
+  if (space < 0 && order < 0)
+    for (const std::string_view scope : {"cta", "cluster", "gpu", "sys"})
+      if (d.nextModifier() == scope)
+        made.scope = takeScope(d);
+  const int kind = d.acceptOneOf({"add", "min", "max", "and", "or", "xor", "exch", "cas", "inc", "dec"});
+  const Type type = d.takeType();
+  const Handler handler = kind < 0 ? nullptr : handlerOf(static_cast<Kind>(kind), type);
+  const bool isCompare = kind == CompareExchange;
+  if (!handler || d.hasFailed() || (!hasResult && (isCompare || kind == Exchange)))
+    return decodeForm(d, nullptr, {});
+  const size_t first = hasResult ? 1 : 0, count = first + (isCompare ? 3 : 2);
+  d.expectOperands(count, count);
+  if (d.hasFailed())
+    return;
+  made.run = handler;
+  made.target = static_cast<uint32_t>(kind);
+  made.sources[1] = d.source(first + 1, type);
+  if (isCompare)
+    made.sources[2] = d.source(first + 2, type);
+  d.address(d.operandAt(first), 0, window);
+  if (hasResult)
+    made.destinations[0] = d.destinationOrSink(d.operandAt(0), type);
+}
+
+Outcome fence(Machine &machine, Warp &warp, const Operation &o, uint32_t active) {
+  if (machine.races)
+    machine.races->fence(warp, o, active);
+  return Outcome::Next;
+}
+
+void decodeFence(Decoder &d) {
+  Operation &made = d.operation();
+  d.acceptOneOf({"sc", "acq_rel", "acquire", "release"});
+  made.scope = takeScope(d);
+  made.strength = Strength::AcquireRelease;
+  d.expectOperands(0, 0);
+  made.run = fence;
+}
+
+} // namespace
+
+void addAtomics(Opcodes &opcodes) {
+  opcodes["atom"] = [](Decoder &d) { decodeAtomic(d, true); };
+  opcodes["red"] = [](Decoder &d) { decodeAtomic(d, false); };
+  opcodes["fence"] = decodeFence;
+  opcodes["membar"] = [](Decoder &d) {
+    Operation &made = d.operation();
+    const int level = d.acceptOneOf({"cta", "gl", "sys"});
+    if (level < 0)
+      return decodeForm(d, nullptr, {});
+    made.scope = level == 0 ? Scope::Cta : level == 1 ? Scope::Gpu : Scope::System;
+    made.strength = Strength::AcquireRelease;
+    d.expectOperands(0, 0);
+    made.run = fence;
+  };
+}
+
+} // namespace k2c::ptx

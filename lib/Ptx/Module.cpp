@@ -1,0 +1,49 @@
+//===- Module.cpp - A PTX text as data ------------------------------------===//
+#include "k2c/Ptx/Module.h"
+
+namespace k2c::ptx {
+
+namespace {
+struct TypeFacts {
+  std::string_view spelling;
+  int bits;
+  TypeKind kind;
+};
+constexpr TypeFacts facts[] = {
+#define K2C_PTX_TYPE(name, spelling, bits, kind) {spelling, bits, TypeKind::kind},
+#include "k2c/Ptx/Types.def"
+};
+} // namespace
+
+TypeKind kindOf(Type type) { return facts[static_cast<size_t>(type)].kind; }
+int bitsOf(Type type) { return facts[static_cast<size_t>(type)].bits; }
+std::string_view spellingOf(Type type) { return facts[static_cast<size_t>(type)].spelling; }
+
+std::string_view spellingOf(Space space) {
+  constexpr std::string_view names[] = {"param", "const", "global", "local", "shared"};
+  return names[static_cast<size_t>(space)];
+}
+
+std::string Instruction::spelling() const {
+  std::string text = opcode;
+  for (const std::string &modifier : modifiers)
+    text += "." + modifier;
+  return text;
+}
+
+const Variable &Module::variable(const Function &function, VariableId id) const {
+  if (id < variables.size())
+    return variables[id];
+  id -= static_cast<VariableId>(variables.size());
+  return id < function.parameters.size() ? function.parameters[id]
+                                         : function.variables[id - function.parameters.size()];
+}
+
+const Function *Module::find(std::string_view wanted) const {
+  for (const Function &function : functions)
+    if (function.name == wanted && function.hasBody)
+      return &function;
+  return nullptr;
+}
+
+} // namespace k2c::ptx

@@ -1,0 +1,127 @@
+//===- Reach.cpp - From an address to bytes -------------------------------===//
+#include "Races.h"
+
+#include <algorithm>
+
+#include <cstdio>
+
+namespace k2c::ptx {
+
+static std::string hexadecimal(uint64_t value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "0x%llx", static_cast<unsigned long long>(value));
+  return text;
+}
+
+/// The memory that `address` lies in, of which it becomes the address; without data where there is none.
+Place Machine::place(Warp &warp, Window window, uint64_t &address, int lane) {
+  if (window == Window::Generic) {
+    const uint64_t high = address & ~windowMask;
+    window = high == sharedWindow  ? Window::Shared
+             : high == localWindow ? Window::Local
+             : high == paramWindow ? Window::Param
+                                   : Window::Global;
+  }
+  if (window != Window::Global)
+    address &= windowMask;
+  switch (window) {
+  case Window::Shared: {
+    const uint64_t rank = address >> sharedAddressBits;
+    std::vector<Cta> &ctas = warp.cta->cluster->ctas;
+    if (rank > ctas.size())
+      return {"shared", 0, 0, nullptr, nullptr};
+    Cta &cta = rank == 0 ? *warp.cta : ctas[rank - 1];
+    address &= (uint64_t(1) << sharedAddressBits) - 1;
+    return {"shared", firstSharedAddress, cta.shared.size(), cta.shared.data(), &cta.sharedWritten};
+  }
+  case Window::Local:
+    return {"local", 0, program.localBytes, warp.local.data() + static_cast<uint64_t>(lane) * program.localBytes,
+            nullptr};
+  case Window::Param:
+    return {"parameter", 0, parameters.size(), parameters.data(), nullptr};
+  case Window::Global:
+  case Window::Generic:
+    break;
+  }
+  if (!lastRange || address - reinterpret_cast<uint64_t>(lastRange->data) >= lastRange->bytes)
+    lastRange = memory.find(address, 1);
+  if (!lastRange)
+    return {"global", 0, 0, nullptr, nullptr};
+  return {"global", reinterpret_cast<uint64_t>(lastRange->data), lastRange->bytes, lastRange->data,
+          &lastRange->written};
+}
+
+/// What lanes mostly do: they access one memory, each of them an aligned part of it. Anything else is left to reach(),
+/// which says what is wrong with it.
+Place Machine::reachTogether(Warp &warp, const Operation &operation, const uint64_t *addresses, uint32_t active,
+                             uint32_t bytes, Access access) {
+  if (races || operation.window == Window::Local || (operation.window == Window::Param && access != Access::Read))
+    return {};
+  uint64_t lowest = ~uint64_t(0), highest = 0, bits = 0;
+  forLanes(active, [&](int lane) {
+    lowest = std::min(lowest, addresses[lane]);
+    highest = std::max(highest, addresses[lane]);
+    bits |= addresses[lane];
+  });
+  uint64_t address = lowest;
+  Place found = place(warp, operation.window, address, 0);
+  const uint64_t offset = address - found.first, reach = highest - lowest + bytes;
+  if (!found.data || address < found.first || offset > found.size || reach > found.size - offset || bits % bytes != 0 ||
+      (found.data == parameters.data() && access != Access::Read) ||
+      (operation.window == Window::Generic && !found.written))
+    return {};
+  if (found.written && !found.written->isAll()) {
+    bool isWritten = access == Access::Write;
+    if (!isWritten && reach <= 64)
+      isWritten = found.written->has(offset, reach);
+    const bool isEach = !isWritten;
+    isWritten = true;
+    forLanes(active, [&](int lane) {
+      const uint64_t own = offset + (addresses[lane] - lowest);
+      if (isEach)
+        isWritten &= found.written->has(own, bytes);
+      if (access != Access::Read)
+        found.written->add(own, bytes);
+    });
+    if (!isWritten)
+      return {};
+  }
+  found.first += lowest - address; // as the lanes see it
+  return found;
+}
+
+std::byte *Machine::reach(Warp &warp, const Operation &operation, uint64_t address, int lane, uint32_t bytes,
+                          Access access) {
+  const Place found = place(warp, operation.window, address, lane);
+  const uint64_t offset = address - found.first;
+  const auto refuse = [&](const std::string &what, std::string remedy) {
+    fail(warp, operation, uint32_t(1) << lane,
+         "it accesses " + std::to_string(bytes) + " bytes at " + found.space + " address " + hexadecimal(address) +
+             ", " + what,
+         std::move(remedy));
+    return nullptr;
+  };
+  if (!found.data)
+    return refuse("where there is no memory", "stay within what the launch gives");
+  if (address < found.first || offset > found.size || bytes > found.size - offset)
+    return refuse("and there are " + std::to_string(found.size) + " from " + hexadecimal(found.first) + " on",
+                  "stay within what the launch gives");
+  if (address % bytes != 0)
+    return refuse("which is no multiple of that", "align it");
+  if (access != Access::Read && found.data == parameters.data())
+    return refuse("and parameters are not written", "copy it");
+  if (found.written) {
+    if (access != Access::Write && !found.written->has(offset, bytes))
+      return refuse("of which some were never written", "write them first");
+    if (access != Access::Read)
+      found.written->add(offset, bytes);
+    if (races)
+      if (const std::string other = races->access(warp, operation, lane, found.data, found.size, offset, bytes, access);
+          !other.empty())
+        return refuse("and nothing orders it with " + other,
+                      "let a barrier, or a release and an acquire, be between them");
+  }
+  return found.data + offset;
+}
+
+} // namespace k2c::ptx
