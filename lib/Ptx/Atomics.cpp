@@ -144,6 +144,22 @@ Outcome fence(Machine &machine, Warp &warp, const Operation &o, uint32_t active)
 
 void decodeFence(Decoder &d) {
   Operation &made = d.operation();
+  if (d.accept("proxy")) {
+    if (!d.accept("async"))
+      return decodeForm(d, nullptr, {});
+    d.acceptOneOf({"global", "shared::cta", "shared::cluster"});
+    d.expectOperands(0, 0);
+    made.run = fenceProxy;
+    return;
+  }
+  if (d.accept("mbarrier_init")) {
+    if (!d.accept("release") || !d.accept("cluster"))
+      return decodeForm(d, nullptr, {});
+    made.scope = Scope::Cluster;
+    d.expectOperands(0, 0);
+    made.run = fence;
+    return;
+  }
   d.acceptOneOf({"sc", "acq_rel", "acquire", "release"});
   made.scope = takeScope(d);
   made.strength = Strength::AcquireRelease;

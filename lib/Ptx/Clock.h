@@ -35,6 +35,17 @@ private:
   std::map<uint64_t, std::shared_ptr<const Times>> clusters;
 };
 
+/// What a thread knows, and of that what the asynchronous proxy sees, too: what was written before a proxy fence that
+/// is known. (PTX ISA 8.6)
+struct Knowledge {
+  Clock all, async;
+
+  void join(const Knowledge &other) {
+    all.join(other.all);
+    async.join(other.async);
+  }
+};
+
 } // namespace k2c::ptx
 
 #endif // K2C_LIB_PTX_CLOCK_H

@@ -25,7 +25,7 @@ const Opcodes &opcodes() {
   static const Opcodes all = [] {
     Opcodes made;
     for (const auto add : {addArithmetic, addBits, addComparisons, addFloats, addMoves, addConversions, addMemory,
-                           addControl, addWarpWide, addAtomics})
+                           addControl, addWarpWide, addAtomics, addMBarriers, addBulkCopies, addMatrixMoves, addWgmma})
       add(made);
     return made;
   }();
@@ -220,6 +220,46 @@ void Decoder::address(const Operand &operand, size_t index, Window window) {
   made.addressBytes = isNarrow ? 4 : 8;
 }
 
+Slot Decoder::matrixRegister(const Operand &operand, bool isWritten) {
+  const Slot slot = isWritten ? destinationOf(operand, Type::B32) : sourceOf(operand, Type::B32);
+  if (operand.kind != Operand::Kind::Register)
+    fail("'" + shortened(current->spelling()) + "' needs registers");
+  program.matrixSlots.emplace(slot, static_cast<uint32_t>(program.matrixSlots.size()));
+  return slot;
+}
+
+/// What instructions other than products read and write of the registers of products.
+void Decoder::findTouched() {
+  for (size_t i = 0; i < program.code.size(); ++i) {
+    Operation &made = program.code[i];
+    if (program.function.code.size() > i && program.function.code[i].opcode == "wgmma")
+      continue;
+    const auto list = [&](const std::vector<Slot> &slots, uint32_t &first, uint32_t &count) {
+      first = static_cast<uint32_t>(program.lists.size());
+      for (const Slot slot : slots)
+        if (const auto found = program.matrixSlots.find(slot); found != program.matrixSlots.end())
+          program.lists.push_back(found->second);
+      count = static_cast<uint32_t>(program.lists.size()) - first;
+    };
+    list(allRead[i], made.touched, made.readCount);
+    uint32_t written = 0;
+    list(allWritten[i], written, made.writtenCount); // behind those that are read
+  }
+}
+
+uint32_t Decoder::addAddress(const Operand &operand) {
+  const auto number = static_cast<uint32_t>(program.addresses.size());
+  if (operand.kind != Operand::Kind::Address) {
+    fail("'" + shortened(current->spelling()) + "' needs an address in brackets");
+    return number;
+  }
+  const Operand &base = operand.parts[0];
+  const bool isNarrow = base.kind == Operand::Kind::Register && bitsOf(typeOfRegister(base)) == 32;
+  program.addresses.push_back(
+      {sourceOf(base, isNarrow ? Type::B32 : Type::B64), operand.bits, static_cast<uint8_t>(isNarrow ? 4 : 8)});
+  return number;
+}
+
 Slot Decoder::specialSlot(const std::string &name) {
   const std::optional<Special> special = specialNamed(name);
   if (!special) {
@@ -325,6 +365,7 @@ Status Decoder::run() {
   end.line = program.function.lastLine;
   decode(end);
   findUndefined(program, allRead, allWritten);
+  findTouched();
   return Status::success();
 }
 

@@ -57,6 +57,8 @@ public:
   Slot destinationOrSink(const Operand &operand, Type type, bool mayBeWider = false);
   /// [base + offset]: sets sources[index] and `immediate`; the base has 32 or 64 bits. Parts behind it are not allowed.
   void address(const Operand &operand, size_t index, Window window);
+  /// [base + offset, ..]: its number in Program::addresses then.
+  uint32_t addAddress(const Operand &operand);
   /// The number of an operand that has to be one.
   uint64_t constant(const Operand &operand, const std::string &what);
   Slot constantSlotOf(uint64_t bits, bool isWide);
@@ -65,6 +67,13 @@ public:
     program.conversions.push_back(conversion);
     return program.conversions.size() - 1;
   }
+  /// Its number in Program::matrixForms then.
+  uint32_t addMatrixForm(const MatrixForm &form) {
+    program.matrixForms.push_back(form);
+    return static_cast<uint32_t>(program.matrixForms.size() - 1);
+  }
+  /// A register that a product of a warpgroup has while it goes on.
+  Slot matrixRegister(const Operand &operand, bool isWritten);
   /// Where `slots` stand in Program::lists then.
   uint32_t addList(const std::vector<Slot> &slots);
   /// Records that the instruction reads (writes) `slot`.
@@ -78,6 +87,7 @@ public:
 private:
   void layOut();
   void decode(const Instruction &instruction);
+  void findTouched();
   Slot specialSlot(const std::string &name);
   Slot variableAddress(uint32_t id);
 
@@ -110,6 +120,10 @@ void addMemory(Opcodes &opcodes);
 void addControl(Opcodes &opcodes);
 void addWarpWide(Opcodes &opcodes);
 void addAtomics(Opcodes &opcodes);
+void addMBarriers(Opcodes &opcodes);
+void addBulkCopies(Opcodes &opcodes);
+void addMatrixMoves(Opcodes &opcodes);
+void addWgmma(Opcodes &opcodes);
 
 } // namespace k2c::ptx
 

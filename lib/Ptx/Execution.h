@@ -6,6 +6,8 @@
 #include "Program.h"
 #include "k2c/Ptx/Machine.h"
 
+#include <deque>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <random>
@@ -24,19 +26,62 @@ struct Split {
 
   uint32_t pc = 0;
   uint32_t lanes = 0;
-  int barrier = notWaiting; ///< of the CTA: they have arrived there
-  uint64_t generation = 0;  ///< of that barrier when they arrived
+  int barrier = notWaiting;        ///< of the CTA: they have arrived there
+  uint64_t generation = 0;         ///< of that barrier when they arrived
+  std::optional<uint64_t> awaited; ///< the phase of an mbarrier that they have begun to wait for
 };
 
 /// What the lanes of a warp know of other threads (Races.h).
 struct WarpClocks {
   uint32_t number = 0; ///< of the warp in the launch, cluster after cluster
   uint32_t time = 0;   ///< instructions so far
-  Clock known[warpLanes];
-  Clock fenced[warpLanes];  ///< what a strong write publishes since the last fence
-  Clock pending[warpLanes]; ///< what strong reads have seen, and the next fence acquires
+  Knowledge known[warpLanes];
+  Knowledge fenced[warpLanes];  ///< what a strong write publishes since the last fence
+  Knowledge pending[warpLanes]; ///< what strong reads have seen, and the next fence acquires
   Scope fenceScope[warpLanes] = {};
   uint32_t isFenced = 0; ///< lanes
+};
+
+/// A part of a bulk copy: bytes that lie together on both sides.
+struct Piece {
+  uint64_t shared;   ///< an address of a CTA
+  std::byte *global; ///< null: outside of the tensor, zeros
+  uint32_t bytes;
+};
+
+/// A copy from shared memory to global memory that its thread has begun.
+struct Outgoing {
+  std::vector<Piece> pieces;
+  std::vector<std::byte> read; ///< what they hold, once it has been read
+  bool isRead = false;
+};
+
+/// Copies of a thread, in the groups in which it waits for them. (PTX ISA 9.7.9.25.3)
+struct BulkGroups {
+  std::vector<Outgoing> open;
+  std::deque<std::vector<Outgoing>> closed; ///< those that are not complete, the oldest first
+  uint32_t count = 0;                       ///< closed so far
+  Agent reads{}, writes{};                  ///< stand for the copies of group n, at time n + 1
+};
+
+/// A matrix product that its warp has begun.
+struct Product {
+  const Operation *operation = nullptr;
+  uint64_t descriptorA = 0, descriptorB = 0;
+  uint32_t a[4][warpLanes] = {}; ///< registers of A
+  bool isAdded = false;          ///< to what the accumulators hold
+};
+
+/// Those of a warp, in the groups in which it waits for them. (PTX ISA 9.7.15.7)
+struct Products {
+  std::vector<Product> open;
+  std::deque<std::vector<Product>> groups; ///< those that are not complete, the oldest first
+  uint32_t closed = 0;                     ///< groups so far
+  uint32_t count = 0;                      ///< products that are not complete
+  std::vector<uint32_t> inFlight;          ///< by number of a register: products that have it
+  std::vector<bool> isTouched;             ///< written since the last fence
+  bool isFenced = false;
+  Agent agent{}; ///< stands for the reads of group n, at time n + 1
 };
 
 struct Warp {
@@ -50,8 +95,10 @@ struct Warp {
   std::vector<uint32_t> defined;      ///< by number of a tracked slot: lanes that have written it
   std::unique_ptr<WarpClocks> clocks; ///< null: races are not looked for
   std::vector<std::byte> local;       ///< of lane after lane
-  uint32_t arrivedInCluster = 0;      ///< lanes, at the cluster's barrier
-  uint64_t clusterGeneration = 0;     ///< of that barrier when they arrived
+  Products products;
+  std::map<int, BulkGroups> bulk; ///< by lane
+  uint32_t arrivedInCluster = 0;  ///< lanes, at the cluster's barrier
+  uint64_t clusterGeneration = 0; ///< of that barrier when they arrived
 
   /// The lanes of an operand.
   template <class T> const T *source(Slot slot) const {
@@ -73,8 +120,19 @@ struct Barrier {
   uint32_t arrived = 0;  ///< threads
   uint32_t expected = 0; ///< threads, as those said who have arrived; 0: all that run
   uint64_t generation = 0;
-  Clock given;  ///< by those who have arrived
-  Clock passed; ///< by those who had when it was passed last
+  Knowledge given;  ///< by those who have arrived
+  Knowledge passed; ///< by those who had when it was passed last
+};
+
+/// An mbarrier object in shared memory. (PTX ISA 9.7.13.15)
+struct MBarrier {
+  uint32_t expected = 0; ///< arrivals of a phase
+  int64_t pending = 0;   ///< arrivals that the current phase still waits for
+  int64_t bytes = 0;     ///< of copies that it still waits for
+  uint64_t phase = 0;    ///< the current one; those before are complete
+  Knowledge given;       ///< by those who have arrived in this phase
+  Knowledge passed;      ///< by those of the phases before
+  Agent agent{};         ///< stands for the copies that complete on it: those of phase p at time p + 1
 };
 
 struct Cta {
@@ -88,6 +146,7 @@ struct Cta {
   std::vector<std::byte> shared; ///< from firstSharedAddress on
   ByteSet sharedWritten;
   Barrier barrier[barriers];
+  std::map<uint64_t, MBarrier> mbarriers; ///< by address
 };
 
 struct Cluster {
@@ -107,7 +166,15 @@ struct Place {
   uint64_t first = 0;          ///< its first address
   uint64_t size = 0;
   std::byte *data = nullptr;
-  ByteSet *written = nullptr; ///< null: it is not looked at
+  ByteSet *written = nullptr;                              ///< null: it is not looked at
+  const std::map<uint64_t, MBarrier> *mbarriers = nullptr; ///< of shared memory
+
+  bool holdsMBarrier(uint64_t address, uint64_t bytes) const {
+    if (!mbarriers || mbarriers->empty())
+      return false;
+    const auto found = mbarriers->upper_bound(address > 8 ? address - 8 : 0);
+    return found != mbarriers->end() && found->first < address + bytes;
+  }
 };
 
 class Machine {
@@ -137,6 +204,21 @@ public:
   Outcome fail(const Warp &warp, const Operation &operation, uint32_t lanes, std::string what, std::string remedy = "");
   Split &split(Warp &warp) const { return warp.splits[warp.current]; }
   void end(Warp &warp, uint32_t lanes);
+  /// Does `work` of the warp's cluster at some time that is drawn, at the latest when nothing else can go on.
+  void defer(Warp &warp, std::function<void()> work);
+  /// The allocation that holds all of `bytes` bytes; null: none does.
+  GlobalMemory::Range *globalAt(const std::byte *data, uint64_t bytes) {
+    return memory.find(reinterpret_cast<uint64_t>(data), bytes);
+  }
+  /// What address operand `number` is for `lane`.
+  uint64_t addressAt(const Warp &warp, uint32_t number, int lane) const {
+    const AddressOf &at = program.addresses[number];
+    if (at.bytes == 8)
+      return warp.source<uint64_t>(at.base)[lane] + at.offset;
+    return static_cast<uint32_t>(warp.source<uint32_t>(at.base)[lane] + at.offset);
+  }
+  /// The CTA and the address in it of a shared address; null: there is none.
+  Cta *sharedAt(Warp &warp, uint64_t &address);
 
 private:
   void start(uint64_t number);
@@ -145,7 +227,10 @@ private:
   bool runWarp(Warp &warp);
   bool step(Warp &warp);
   bool pick(Warp &warp);
+  bool runDeferred(bool isForced);
+  void finishDeferred(const Cluster *cluster);
   void merge(Warp &warp);
+  bool checkTouched(Warp &warp, const Operation &operation, uint32_t lanes);
   bool checkDefined(Warp &warp, const Operation &operation, uint32_t lanes);
   void reportDeadlock(const std::string &what);
   Place place(Warp &warp, Window window, uint64_t &address, int lane);
@@ -158,6 +243,11 @@ private:
   uint32_t warpsOfCta = 0, threadsOfCta = 0;
   std::vector<std::unique_ptr<Cluster>> resident;
   std::vector<Warp *> running;
+  struct Deferred {
+    Cluster *cluster;
+    std::function<void()> work;
+  };
+  std::vector<Deferred> deferred;
   std::vector<std::byte> parameters;
   GlobalMemory::Range *lastRange = nullptr;
   Counts counts;
@@ -178,6 +268,9 @@ template <class Body> inline void forLanes(uint32_t active, Body body) {
 
 /// Whether the lanes of `mask` that still run are all in `active`, whose masks have to be the same: Next, or Wait.
 Outcome membersAreHere(Machine &machine, Warp &warp, const Operation &operation, uint32_t active, Slot mask);
+
+/// Generic writes that the lanes know of are seen by copies and matrix products from now on.
+Outcome fenceProxy(Machine &machine, Warp &warp, const Operation &operation, uint32_t active);
 
 /// "(0, 1, 0)"
 std::string text(const Extent &extent);

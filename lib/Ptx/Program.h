@@ -9,6 +9,7 @@
 #define K2C_LIB_PTX_PROGRAM_H
 
 #include "Conversion.h"
+#include "Operands.h"
 
 #include <cstring>
 #include <map>
@@ -67,8 +68,24 @@ struct Operation {
   Flow flow = Flow::Next;
   uint32_t checked = 0, checkedCount = 0; ///< in Program::lists: numbers of tracked slots that it reads
   uint32_t marked = 0, markedCount = 0;   ///< the same that it writes
+  /// In Program::lists: numbers of registers of products that it reads, and behind them those that it writes.
+  uint32_t touched = 0, readCount = 0, writtenCount = 0;
   int line = 0;
   uint32_t instruction = 0; ///< of Function::code
+};
+
+/// What a product of a warpgroup multiplies.
+struct MatrixForm {
+  uint32_t columns, depth, elementBytes;
+  Element a, b;
+  bool isRegisterA, isNegatedA, isNegatedB, isTransposedA, isTransposedB;
+};
+
+/// An address operand of an instruction that has several.
+struct AddressOf {
+  Slot base;
+  uint64_t offset;
+  uint8_t bytes; ///< of the base: 4 or 8
 };
 
 /// A special register, which is set when a warp starts.
@@ -117,7 +134,10 @@ struct Program {
   std::vector<Operation> code; ///< one for each instruction and one that ends the lanes
   std::vector<Slot> lists;     ///< vectors of operands, and what is checked
   std::vector<Conversion> conversions;
-  std::vector<uint64_t> constants; ///< the bytes of their slots
+  std::vector<MatrixForm> matrixForms;
+  std::map<Slot, uint32_t> matrixSlots; ///< registers of products: their numbers
+  std::vector<AddressOf> addresses;     ///< those of one instruction lie together
+  std::vector<uint64_t> constants;      ///< the bytes of their slots
   std::map<Special, Slot> specials;
   std::vector<Slot> slotOfRegister;
   uint32_t registerBytes = 0;            ///< of a warp
@@ -127,6 +147,8 @@ struct Program {
   uint64_t localBytes = 0;               ///< of a lane
   uint64_t paramBytes = 0;
   std::vector<uint64_t> paramOffsets;
+
+  uint32_t matrixSlot(Slot slot) const { return matrixSlots.find(slot)->second; }
 };
 
 /// Addresses that are no address of .global. Shared memory begins above 0, so that a null pointer is outside; bits 24

@@ -13,6 +13,16 @@ static std::string hexadecimal(uint64_t value) {
   return text;
 }
 
+Cta *Machine::sharedAt(Warp &warp, uint64_t &address) {
+  address &= windowMask;
+  const uint64_t rank = address >> sharedAddressBits;
+  std::vector<Cta> &ctas = warp.cta->cluster->ctas;
+  if (rank > ctas.size())
+    return nullptr;
+  address &= (uint64_t(1) << sharedAddressBits) - 1;
+  return rank == 0 ? warp.cta : &ctas[rank - 1];
+}
+
 /// The memory that `address` lies in, of which it becomes the address; without data where there is none.
 Place Machine::place(Warp &warp, Window window, uint64_t &address, int lane) {
   if (window == Window::Generic) {
@@ -25,15 +35,11 @@ Place Machine::place(Warp &warp, Window window, uint64_t &address, int lane) {
   if (window != Window::Global)
     address &= windowMask;
   switch (window) {
-  case Window::Shared: {
-    const uint64_t rank = address >> sharedAddressBits;
-    std::vector<Cta> &ctas = warp.cta->cluster->ctas;
-    if (rank > ctas.size())
-      return {"shared", 0, 0, nullptr, nullptr};
-    Cta &cta = rank == 0 ? *warp.cta : ctas[rank - 1];
-    address &= (uint64_t(1) << sharedAddressBits) - 1;
-    return {"shared", firstSharedAddress, cta.shared.size(), cta.shared.data(), &cta.sharedWritten};
-  }
+  case Window::Shared:
+    if (Cta *cta = sharedAt(warp, address))
+      return {"shared",           firstSharedAddress,  cta->shared.size(),
+              cta->shared.data(), &cta->sharedWritten, &cta->mbarriers};
+    return {"shared"};
   case Window::Local:
     return {"local", 0, program.localBytes, warp.local.data() + static_cast<uint64_t>(lane) * program.localBytes,
             nullptr};
@@ -46,7 +52,7 @@ Place Machine::place(Warp &warp, Window window, uint64_t &address, int lane) {
   if (!lastRange || address - reinterpret_cast<uint64_t>(lastRange->data) >= lastRange->bytes)
     lastRange = memory.find(address, 1);
   if (!lastRange)
-    return {"global", 0, 0, nullptr, nullptr};
+    return {"global"};
   return {"global", reinterpret_cast<uint64_t>(lastRange->data), lastRange->bytes, lastRange->data,
           &lastRange->written};
 }
@@ -68,7 +74,8 @@ Place Machine::reachTogether(Warp &warp, const Operation &operation, const uint6
   const uint64_t offset = address - found.first, reach = highest - lowest + bytes;
   if (!found.data || address < found.first || offset > found.size || reach > found.size - offset || bits % bytes != 0 ||
       (found.data == parameters.data() && access != Access::Read) ||
-      (operation.window == Window::Generic && !found.written))
+      (operation.window == Window::Generic && !found.written) ||
+      (access != Access::Read && found.holdsMBarrier(address, reach)))
     return {};
   if (found.written && !found.written->isAll()) {
     bool isWritten = access == Access::Write;
@@ -110,6 +117,8 @@ std::byte *Machine::reach(Warp &warp, const Operation &operation, uint64_t addre
     return refuse("which is no multiple of that", "align it");
   if (access != Access::Read && found.data == parameters.data())
     return refuse("and parameters are not written", "copy it");
+  if (access != Access::Read && found.written && found.holdsMBarrier(address, bytes))
+    return refuse("and it writes to an mbarrier", "use mbarrier.inval before");
   if (found.written) {
     if (access != Access::Write && !found.written->has(offset, bytes))
       return refuse("of which some were never written", "write them first");

@@ -18,7 +18,8 @@ void Machine::startWarp(Cta &cta, Warp &warp) {
   const uint32_t first = warp.index * warpLanes, count = std::min<uint32_t>(warpLanes, threadsOfCta - first);
   warp.cta = &cta;
   warp.started = warp.live = count == warpLanes ? allLanes : (uint32_t(1) << count) - 1;
-  warp.splits = {Split{0, warp.live}};
+  warp.splits.assign(1, Split());
+  warp.splits[0].lanes = warp.live;
   const size_t words = (program.registerBytes + 7) / 8;
   warp.registers.reset(new uint64_t[words]);
   std::fill_n(warp.registers.get(), words, 0xdeadbeefdeadbeefu); // what is undefined has no value that may be hoped for
@@ -29,6 +30,8 @@ void Machine::startWarp(Cta &cta, Warp &warp) {
     warp.clocks->number =
         static_cast<uint32_t>((cta.cluster->number * cta.cluster->ctas.size() + cta.rank) * warpsOfCta + warp.index);
   }
+  warp.products.inFlight.assign(program.matrixSlots.size(), 0);
+  warp.products.isTouched.assign(program.matrixSlots.size(), false);
   warp.defined.assign(program.tracked.size(), 0);
   warp.local.assign(program.localBytes * warpLanes, std::byte(0xcd));
   for (const auto &[special, slot] : program.specials)
@@ -103,6 +106,22 @@ bool Machine::checkDefined(Warp &warp, const Operation &operation, uint32_t lane
   return true;
 }
 
+/// Registers of products that go on are left alone; those that are written need a fence.
+bool Machine::checkTouched(Warp &warp, const Operation &operation, uint32_t lanes) {
+  Products &products = warp.products;
+  for (uint32_t i = 0; i < operation.readCount + operation.writtenCount; ++i) {
+    const uint32_t number = program.lists[operation.touched + i];
+    if (products.inFlight[number] != 0) {
+      fail(warp, operation, lanes, "it touches a register of a wgmma that goes on",
+           "let wgmma.wait_group be before it");
+      return false;
+    }
+    if (i >= operation.readCount)
+      products.isTouched[number] = true;
+  }
+  return true;
+}
+
 /// Runs the current split's next instruction; false: it waits, or the launch has ended.
 bool Machine::step(Warp &warp) {
   Split &at = split(warp);
@@ -118,6 +137,8 @@ bool Machine::step(Warp &warp) {
     return false;
   Outcome outcome = Outcome::Next;
   if (active != 0) {
+    if (operation.readCount + operation.writtenCount != 0 && !checkTouched(warp, operation, active))
+      return false;
     if (warp.clocks)
       ++warp.clocks->time;
     outcome = operation.run(*this, warp, operation, active);
@@ -199,11 +220,45 @@ void Machine::retire(size_t index) {
   running.pop_back();
   if (--cluster->runningWarps != 0)
     return;
+  finishDeferred(cluster);
   if (races)
     for (const Cta &cta : cluster->ctas)
       races->forget(cta.shared.data());
   resident.erase(
       std::find_if(resident.begin(), resident.end(), [&](const auto &other) { return other.get() == cluster; }));
+}
+
+void Machine::defer(Warp &warp, std::function<void()> work) {
+  deferred.push_back({warp.cta->cluster, std::move(work)});
+  if (options.seed % 3 == 0) // as early as it may be
+    finishDeferred(nullptr);
+}
+
+/// Does one of what was put off, if the seed has it done now; `isForced`: because nothing else can go on.
+bool Machine::runDeferred(bool isForced) {
+  const bool isLate = options.seed % 3 == 1; // as late as it may be
+  if (deferred.empty() || (!isForced && (isLate || random() % 4 != 0)))
+    return false;
+  std::swap(deferred[random() % deferred.size()], deferred.back());
+  const std::function<void()> work = std::move(deferred.back().work);
+  deferred.pop_back();
+  work();
+  quiet = 0;
+  return true;
+}
+
+/// Does all that was put off of `cluster`; null: of all.
+void Machine::finishDeferred(const Cluster *cluster) {
+  for (size_t i = 0; i < deferred.size();) {
+    if (cluster && deferred[i].cluster != cluster) {
+      ++i;
+      continue;
+    }
+    const std::function<void()> work = std::move(deferred[i].work);
+    deferred.erase(deferred.begin() + static_cast<ptrdiff_t>(i));
+    work();
+    i = 0;
+  }
 }
 
 Expected<Counts> Machine::run() {
@@ -220,6 +275,9 @@ Expected<Counts> Machine::run() {
     bool hasRun = runWarp(*running[ran]);
     for (size_t i = 1; !hasRun && !finding && i < running.size(); ++i)
       hasRun = runWarp(*running[ran = (drawn + i) % running.size()]);
+    constexpr uint64_t spinning = 4096; ///< instructions that change nothing: they wait for what was put off
+    if (!finding && runDeferred(!hasRun || quiet > spinning))
+      hasRun = true;
     if (finding)
       break;
     if (!hasRun)

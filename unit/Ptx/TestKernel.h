@@ -29,8 +29,7 @@ inline testing::AssertionResult says(const std::string &text, const std::string 
 /// A kernel with memory to write and to read.
 class TestKernel {
 public:
-  explicit TestKernel(const std::string &body, const std::string &directives = "")
-      : text(moduleOf(body, directives)), out(4096), in(4096) {
+  explicit TestKernel(const std::string &body, const std::string &directives = "") : text(moduleOf(body, directives)) {
     memory.add(out.data(), out.size() * sizeof(uint32_t), "out", false);
     memory.add(in.data(), in.size() * sizeof(uint32_t), "in", true);
   }
@@ -53,7 +52,7 @@ public:
   }
 
   std::string text;
-  std::vector<uint32_t> out, in;
+  alignas(128) std::array<uint32_t, 4096> out{}, in{};
   GlobalMemory memory;
   Launch launch;
   Options options;

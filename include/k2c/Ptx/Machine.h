@@ -75,6 +75,7 @@ struct Options {
   uint64_t seed = 1;
   uint32_t residentCtas = 16;                    ///< that run at a time, at most; a cluster runs whole
   bool isStrict = false;                         ///< whether races between threads are errors
+  bool isByWarp = false;                         ///< whether wgmma ends for each warp apart, and not for its warpgroup
   uint64_t idleInstructions = uint64_t(1) << 26; ///< in a row that change nothing: the kernel does not end
   uint64_t maxInstructions = ~uint64_t(0);       ///< of all warps
 };

@@ -1,0 +1,17 @@
+//===- MBarriers.h - Barriers in shared memory ----------------------------===//
+#ifndef K2C_LIB_PTX_MBARRIERS_H
+#define K2C_LIB_PTX_MBARRIERS_H
+
+#include "Execution.h"
+
+namespace k2c::ptx {
+
+/// The object at an address as `lane` sees it; null: there is none, which has been recorded.
+MBarrier *mbarrierAt(Machine &machine, Warp &warp, const Operation &operation, uint64_t address, int lane);
+
+/// Begins the next phase if the current one is complete. What is wrong; empty: nothing.
+std::string advance(MBarrier &object);
+
+} // namespace k2c::ptx
+
+#endif // K2C_LIB_PTX_MBARRIERS_H

@@ -1,0 +1,93 @@
+//===- Pieces.cpp - What a bulk copy moves --------------------------------===//
+#include "Pieces.h"
+#include "Races.h"
+
+#include <algorithm>
+
+namespace k2c::ptx {
+
+constexpr uint64_t chunkBytes = 16;
+
+/// Where the swizzle puts what belongs at `address`: bits of the line number are added to those of the chunk.
+static uint64_t swizzled(uint64_t address, uint32_t swizzleBytes) {
+  return swizzleBytes == 0 ? address : address ^ (address >> 3 & (swizzleBytes - chunkBytes));
+}
+
+std::vector<Piece> piecesOf(const TensorMap &map, const int32_t *coordinates, uint64_t shared) {
+  uint64_t lines = 1;
+  for (uint32_t axis = 1; axis < map.rank; ++axis)
+    lines *= map.box[axis];
+  const uint64_t lineBytes = uint64_t(map.box[0]) * map.elementBytes;
+  std::vector<Piece> pieces;
+  for (uint64_t line = 0; line < lines; ++line) {
+    bool isInside = true;
+    uint64_t left = line, global = map.base;
+    for (uint32_t axis = 1; axis < map.rank; ++axis) {
+      const int64_t at = int64_t(coordinates[axis]) + static_cast<int64_t>(left % map.box[axis]);
+      left /= map.box[axis];
+      isInside &= at >= 0 && static_cast<uint64_t>(at) < map.extents[axis];
+      global += static_cast<uint64_t>(at) * map.strides[axis];
+    }
+    for (uint64_t begin = 0; begin < lineBytes; begin += chunkBytes) {
+      const uint64_t bytes = std::min(chunkBytes, lineBytes - begin);
+      const uint64_t to = swizzled(shared + line * lineBytes + begin, map.swizzleBytes);
+      for (uint64_t byte = 0; byte < bytes; byte += map.elementBytes) { // the first axis may end within a chunk
+        const int64_t at = int64_t(coordinates[0]) + static_cast<int64_t>((begin + byte) / map.elementBytes);
+        const bool isElement = isInside && at >= 0 && static_cast<uint64_t>(at) < map.extents[0];
+        std::byte *from =
+            isElement ? reinterpret_cast<std::byte *>(global + static_cast<uint64_t>(at) * map.elementBytes) : nullptr;
+        if (byte > 0 && (pieces.back().global ? from == pieces.back().global + pieces.back().bytes : !from))
+          pieces.back().bytes += map.elementBytes;
+        else
+          pieces.push_back({to + byte, from, map.elementBytes});
+      }
+    }
+  }
+  return pieces;
+}
+
+bool mayCopy(Machine &machine, Warp &warp, const Operation &operation, int lane, Cta &cta,
+             const std::vector<Piece> &pieces, bool isToShared, const Agent &readBy, const Agent &writtenBy,
+             uint32_t time) {
+  const auto refuse = [&](std::string what, std::string remedy) {
+    machine.fail(warp, operation, uint32_t(1) << lane, std::move(what), std::move(remedy));
+    return false;
+  };
+  const auto race = [&](const std::string &where, const std::string &other) {
+    return refuse("it copies " + where + ", and nothing orders it with " + other,
+                  "let a barrier or a wait, and a proxy fence behind what threads have written, be between them");
+  };
+  for (const Piece &piece : pieces) {
+    const uint64_t offset = piece.shared - firstSharedAddress, size = cta.shared.size();
+    const std::string at = "shared address " + std::to_string(piece.shared);
+    if (piece.shared < firstSharedAddress || offset > size || piece.bytes > size - offset)
+      return refuse("it copies " + std::to_string(piece.bytes) + " bytes at " + at + ", and there are " +
+                        std::to_string(size) + " from " + std::to_string(firstSharedAddress) + " on",
+                    "stay within what the launch gives");
+    if (!isToShared && piece.global && !cta.sharedWritten.has(offset, piece.bytes))
+      return refuse("it copies bytes at " + at + " that were never written", "write them first");
+    if (machine.races)
+      if (const std::string other = machine.races->copy(warp, operation, lane, isToShared ? writtenBy : readBy, time,
+                                                        true, cta.shared.data(), size, offset, piece.bytes, isToShared);
+          !other.empty())
+        return race("bytes at " + at, other);
+    if (!piece.global)
+      continue;
+    GlobalMemory::Range *range = machine.globalAt(piece.global, piece.bytes);
+    if (!range)
+      return refuse("it copies " + std::to_string(piece.bytes) + " bytes of global memory that no allocation holds",
+                    "stay within what the launch gives");
+    const auto first = static_cast<uint64_t>(piece.global - range->data);
+    if (isToShared && !range->written.has(first, piece.bytes))
+      return refuse("it copies bytes of '" + range->name + "' that were never written", "write them first");
+    if (machine.races)
+      if (const std::string other =
+              machine.races->copy(warp, operation, lane, isToShared ? readBy : writtenBy, time, true, range->data,
+                                  range->bytes, first, piece.bytes, !isToShared);
+          !other.empty())
+        return race("bytes of '" + range->name + "'", other);
+  }
+  return true;
+}
+
+} // namespace k2c::ptx

@@ -1,0 +1,295 @@
+//===- Wgmma.cpp - Matrix products of a warpgroup -------------------------===//
+//
+// PTX ISA 9.7.15: wgmma.mma_async, fence, commit_group, wait_group. Each of the four warps computes its 16 rows.
+// Whether a warp that has waited knows of its own rows alone (Options::isByWarp, what the ISA promises) or of those of
+// its warpgroup, is chosen. Until then its accumulators, and registers of A, may not be touched; what threads have
+// written there needs a wgmma.fence before.
+//
+//===----------------------------------------------------------------------===//
+#include "Integers.h"
+#include "Operands.h"
+#include "Races.h"
+
+#include <algorithm>
+
+namespace k2c::ptx {
+
+namespace {
+
+constexpr uint32_t rowsOfWarp = 16;
+
+/// Reads of shared memory by one product of one warp: the bytes of an operand.
+bool readShared(Machine &machine, Warp &warp, const Operation &o, uint64_t address, uint32_t bytes) {
+  Cta &cta = *warp.cta;
+  const uint64_t offset = address - firstSharedAddress, size = cta.shared.size();
+  if (address < firstSharedAddress || offset > size || bytes > size - offset) {
+    machine.fail(warp, o, allLanes,
+                 "its descriptor reaches shared address " + std::to_string(address) + ", and there are " +
+                     std::to_string(size) + " bytes from " + std::to_string(firstSharedAddress) + " on",
+                 "stay within what the launch gives");
+    return false;
+  }
+  if (!cta.sharedWritten.has(offset, bytes)) {
+    machine.fail(warp, o, allLanes,
+                 "it multiplies bytes at shared address " + std::to_string(address) + " that were never written",
+                 "write them first");
+    return false;
+  }
+  if (!machine.races)
+    return true;
+  const std::string other = machine.races->copy(warp, o, 0, warp.products.agent, warp.products.closed + 1, true,
+                                                cta.shared.data(), size, offset, bytes, false);
+  if (other.empty())
+    return true;
+  machine.fail(warp, o, allLanes,
+               "it multiplies bytes at shared address " + std::to_string(address) + ", and nothing orders it with " +
+                   other,
+               "let a barrier or a wait, and a proxy fence behind what threads have written, be between them");
+  return false;
+}
+
+/// All lines of an operand, in runs of 16 bytes.
+bool readOperand(Machine &machine, Warp &warp, const Operation &o, const MatrixDescriptor &at, uint32_t first,
+                 uint32_t lines, const MatrixForm &form, bool isTransposed) {
+  constexpr uint32_t chunk = 16;
+  const uint32_t each = chunk / form.elementBytes;
+  for (uint32_t line = 0; line < lines; line += isTransposed ? each : 1)
+    for (uint32_t k = 0; k < form.depth; k += isTransposed ? 1 : each)
+      if (!readShared(machine, warp, o,
+                      at.addressOf(first + line, k, form.elementBytes, isTransposed) & ~uint64_t(chunk - 1), chunk))
+        return false;
+  return true;
+}
+
+uint32_t elementAt(const Cta &cta, uint64_t address, uint32_t bytes) {
+  uint32_t bits = 0;
+  std::memcpy(&bits, cta.shared.data() + (address - firstSharedAddress), bytes);
+  return bits;
+}
+
+/// A of the warp's rows from its registers: each lane has 4 bytes of rows l / 4 and 8 below, and of the depth's halves.
+void fragment(const uint32_t (*registers)[warpLanes], const MatrixForm &form, float *a) {
+  const uint32_t each = 4 / form.elementBytes;
+  for (uint32_t part = 0; part < 4; ++part)
+    for (uint32_t lane = 0; lane < uint32_t(warpLanes); ++lane)
+      for (uint32_t i = 0; i < each; ++i) {
+        const uint32_t row = lane / 4 + part % 2 * 8, k = part / 2 * form.depth / 2 + lane % 4 * each + i;
+        a[row * form.depth + k] = valueOf(form.a, registers[part][lane] >> (8 * form.elementBytes * i));
+      }
+}
+
+/// Where accumulator `number` of `lane` stands in the warp's rows.
+uint32_t placeOf(uint32_t number, uint32_t lane, uint32_t columns) {
+  const uint32_t row = lane / 4 + number / 2 % 2 * 8, column = number / 4 * 8 + lane % 4 * 2 + number % 2;
+  return row * columns + column;
+}
+
+void compute(Machine &machine, Warp &warp, const Product &product) {
+  const Operation &o = *product.operation;
+  const MatrixForm &form = machine.program.matrixForms[o.target];
+  const Cta &cta = *warp.cta;
+  std::vector<float> a(rowsOfWarp * form.depth), b(size_t(form.depth) * form.columns), sums(rowsOfWarp * form.columns);
+  if (form.isRegisterA) {
+    fragment(product.a, form, a.data());
+  } else {
+    const MatrixDescriptor at(product.descriptorA);
+    const uint32_t first = warp.index % 4 * rowsOfWarp;
+    for (uint32_t row = 0; row < rowsOfWarp; ++row)
+      for (uint32_t k = 0; k < form.depth; ++k)
+        a[row * form.depth + k] =
+            valueOf(form.a, elementAt(cta, at.addressOf(first + row, k, form.elementBytes, form.isTransposedA),
+                                      form.elementBytes));
+  }
+  const MatrixDescriptor at(product.descriptorB);
+  for (uint32_t n = 0; n < form.columns; ++n)
+    for (uint32_t k = 0; k < form.depth; ++k)
+      b[k * form.columns + n] =
+          valueOf(form.b, elementAt(cta, at.addressOf(n, k, form.elementBytes, form.isTransposedB), form.elementBytes));
+  if (form.isNegatedA != form.isNegatedB)
+    for (float &value : a)
+      value = -value;
+  const Slot *slots = &machine.program.lists[o.first];
+  for (uint32_t i = 0; product.isAdded && i < form.columns / 2; ++i)
+    for (uint32_t lane = 0; lane < uint32_t(warpLanes); ++lane)
+      sums[placeOf(i, lane, form.columns)] = valueOf<float>(warp.source<uint32_t>(slots[i])[lane]);
+  constexpr int fractionOfHalves = 25, fractionOfBytes = 13;
+  for (uint32_t row = 0; row < rowsOfWarp; ++row)
+    addProducts(&a[row * form.depth], b.data(), form.depth, form.columns,
+                form.elementBytes == 1 ? fractionOfBytes : fractionOfHalves, &sums[row * form.columns]);
+  for (uint32_t i = 0; i < form.columns / 2; ++i)
+    for (uint32_t lane = 0; lane < uint32_t(warpLanes); ++lane)
+      warp.destination<uint32_t>(slots[i])[lane] = bitsOf<float>(sums[placeOf(i, lane, form.columns)]);
+}
+
+/// Accumulators and registers of A of a product.
+template <class Body> void forRegisters(const Machine &machine, const Product &product, Body body) {
+  const Operation &o = *product.operation;
+  const MatrixForm &form = machine.program.matrixForms[o.target];
+  const uint32_t count = form.columns / 2 + (form.isRegisterA ? 4 : 0);
+  for (uint32_t i = 0; i < count; ++i)
+    body(machine.program.matrixSlot(machine.program.lists[o.first + i]));
+}
+
+Outcome multiply(Machine &machine, Warp &warp, const Operation &o, uint32_t active) {
+  const MatrixForm &form = machine.program.matrixForms[o.target];
+  Products &products = warp.products;
+  if (active != allLanes)
+    return machine.fail(warp, o, ~active, "they are missing, and all lanes take part");
+  if (machine.races && products.agent.number == 0)
+    products.agent = machine.races->addAgent(warp);
+  Product product;
+  product.operation = &o;
+  product.isAdded = warp.predicate(o.sources[2]) & 1;
+  product.descriptorB = warp.source<uint64_t>(o.sources[1])[0];
+  bool isFenced = products.isFenced;
+  forRegisters(machine, product, [&](uint32_t number) { isFenced &= !products.isTouched[number]; });
+  if (!isFenced)
+    return machine.fail(warp, o, active, "its registers were written since the last wgmma.fence", "fence before it");
+  if (form.isRegisterA)
+    for (uint32_t part = 0; part < 4; ++part)
+      std::copy_n(warp.source<uint32_t>(machine.program.lists[o.first + form.columns / 2 + part]), warpLanes,
+                  product.a[part]);
+  else
+    product.descriptorA = warp.source<uint64_t>(o.sources[0])[0];
+  const MatrixDescriptor a(product.descriptorA), b(product.descriptorB);
+  const auto isKnown = [](const MatrixDescriptor &at, bool isTransposed) {
+    return at.baseOffset == 0 && !(isTransposed && at.swizzleBytes == 0);
+  };
+  if (!isKnown(b, form.isTransposedB) || (!form.isRegisterA && !isKnown(a, form.isTransposedA)))
+    return machine.fail(warp, o, active,
+                        "its descriptor has a base offset, or lines that are contiguous without a swizzle",
+                        "which is not supported");
+  if (!readOperand(machine, warp, o, b, 0, form.columns, form, form.isTransposedB) ||
+      (!form.isRegisterA &&
+       !readOperand(machine, warp, o, a, warp.index % 4 * rowsOfWarp, rowsOfWarp, form, form.isTransposedA)))
+    return Outcome::Failed;
+  forRegisters(machine, product, [&](uint32_t number) { ++products.inFlight[number]; });
+  ++products.count;
+  products.open.push_back(product);
+  return Outcome::Next;
+}
+
+/// Ends products until at most `left` groups are open.
+void finish(Machine &machine, Warp &warp, size_t left) {
+  Products &products = warp.products;
+  for (; products.groups.size() > left; products.groups.pop_front())
+    for (const Product &product : products.groups.front()) {
+      compute(machine, warp, product);
+      forRegisters(machine, product, [&](uint32_t number) { --products.inFlight[number]; });
+      --products.count;
+    }
+}
+
+Outcome fence(Machine &, Warp &warp, const Operation &, uint32_t) {
+  warp.products.isFenced = true;
+  std::fill(warp.products.isTouched.begin(), warp.products.isTouched.end(), false);
+  return Outcome::Next;
+}
+
+Outcome commit(Machine &machine, Warp &warp, const Operation &, uint32_t) {
+  Products &products = warp.products;
+  products.groups.push_back(std::move(products.open));
+  products.open.clear();
+  ++products.closed;
+  return Outcome::Next;
+}
+
+/// The other warps of the warpgroup have to have begun what this one waits for; then all of it is done.
+Outcome wait(Machine &machine, Warp &warp, const Operation &o, uint32_t active) {
+  const uint32_t closed = warp.products.closed, done = closed > o.immediate ? closed - uint32_t(o.immediate) : 0;
+  std::vector<Warp> &warps = warp.cta->warps;
+  const size_t first = machine.options.isByWarp ? warp.index : warp.index / 4 * 4;
+  const size_t end = machine.options.isByWarp ? first + 1 : std::min<size_t>(first + 4, warps.size());
+  for (size_t i = first; i < end; ++i)
+    if (warps[i].products.closed < done && warps[i].live != 0)
+      return Outcome::Wait;
+  for (size_t i = first; i < end; ++i) {
+    Products &products = warps[i].products;
+    finish(machine, warps[i], products.closed > done ? products.closed - done : 0);
+    if (machine.races && done != 0 && products.agent.number != 0)
+      machine.races->learn(warp, active, products.agent, done);
+  }
+  machine.quiet = 0;
+  return Outcome::Next;
+}
+
+/// m64n256k16
+bool takeShape(Decoder &d, MatrixForm &form) {
+  const std::optional<std::string_view> shape = d.acceptPrefix("m64n");
+  if (!shape)
+    return false;
+  const size_t k = shape->find('k');
+  if (k == std::string_view::npos || k > 3 || shape->size() - k > 3)
+    return false;
+  form.columns = static_cast<uint32_t>(std::atoi(std::string(shape->substr(0, k)).c_str()));
+  form.depth = static_cast<uint32_t>(std::atoi(std::string(shape->substr(k + 1)).c_str()));
+  return form.columns >= 8 && form.columns <= 256 && form.columns % 8 == 0;
+}
+
+void decodeMultiply(Decoder &d) {
+  MatrixForm form{};
+  Operation &made = d.operation();
+  if (!d.accept("sync") || !d.accept("aligned") || !takeShape(d, form) || !d.accept("f32"))
+    return decodeForm(d, nullptr, {});
+  const std::optional<Element> a = elementNamed(d.nextModifier());
+  d.acceptPrefix("");
+  const std::optional<Element> b = elementNamed(d.nextModifier());
+  d.acceptPrefix("");
+  if (!a || !b || bytesOf(*a) != bytesOf(*b) || (bytesOf(*a) == 2 && a != b) || form.depth * bytesOf(*a) != 32)
+    return decodeForm(d, nullptr, {});
+  form.a = *a;
+  form.b = *b;
+  form.elementBytes = bytesOf(*a);
+  form.isRegisterA = d.operandCount() > 1 && d.operandAt(1).kind == Operand::Kind::Vector;
+  const size_t transposes = form.elementBytes == 1 ? 0 : form.isRegisterA ? 1 : 2;
+  d.expectOperands(6 + transposes, 6 + transposes);
+  if (d.hasFailed())
+    return;
+  const Operand &sums = d.operandAt(0);
+  if (sums.kind != Operand::Kind::Vector || sums.parts.size() != form.columns / 2 ||
+      (form.isRegisterA && d.operandAt(1).parts.size() != 4))
+    return d.fail("'" + d.instruction().spelling() + "' needs " + std::to_string(form.columns / 2) +
+                  " accumulators, and 4 registers where A is in registers");
+  std::vector<Slot> slots;
+  for (const Operand &one : sums.parts)
+    slots.push_back(d.matrixRegister(one, true));
+  if (form.isRegisterA)
+    for (const Operand &one : d.operandAt(1).parts)
+      slots.push_back(d.matrixRegister(one, false));
+  else
+    made.sources[0] = d.source(1, Type::B64);
+  made.sources[1] = d.source(2, Type::B64);
+  made.sources[2] = d.source(3, Type::Pred);
+  const auto sign = [&](size_t index) {
+    return d.constant(d.operandAt(index), "the sign of an operand") == ~uint64_t(0);
+  };
+  const auto flag = [&](size_t index) { return d.constant(d.operandAt(index), "the order of an operand") == 1; };
+  form.isNegatedA = sign(4);
+  form.isNegatedB = sign(5);
+  form.isTransposedA = transposes == 2 && flag(6);
+  form.isTransposedB = transposes > 0 && flag(5 + transposes);
+  made.first = d.addList(slots);
+  made.target = d.addMatrixForm(form);
+  made.isAligned = true;
+  made.run = multiply;
+}
+
+void decodeWgmma(Decoder &d) {
+  Operation &made = d.operation();
+  if (d.accept("mma_async"))
+    return decodeMultiply(d);
+  const int what = d.acceptOneOf({"fence", "commit_group", "wait_group"});
+  if (what < 0 || !d.accept("sync") || !d.accept("aligned"))
+    return decodeForm(d, nullptr, {});
+  d.expectOperands(what == 2, what == 2);
+  made.isAligned = true;
+  made.run = what == 0 ? fence : what == 1 ? commit : wait;
+  if (what == 2)
+    made.immediate = d.constant(d.operandAt(0), "the number of groups");
+}
+
+} // namespace
+
+void addWgmma(Opcodes &opcodes) { opcodes["wgmma"] = decodeWgmma; }
+
+} // namespace k2c::ptx
