@@ -41,4 +41,15 @@ def Rt_Holder : I32Enum<"Holder", "who holds experts: a part of a rank, a rank, 
   let cppNamespace = "::k2c::rt";
 }
 
+/// Effect of k2c/Kernels/Effect.h, which says what these mean.
+def Rt_Touch : I32BitEnum<"Touch", "what a kernel does to an argument", [
+    I32BitEnumCaseNone<"None", "none">,
+    I32BitEnumCaseBit<"Reads", 0, "reads">, I32BitEnumCaseBit<"Writes", 1, "writes">,
+    I32BitEnumCaseBit<"ByRow", 2, "by_row">, I32BitEnumCaseBit<"InAnyOrder", 3, "in_any_order">,
+    I32BitEnumCaseBit<"Expanded", 4, "expanded">, I32BitEnumCaseBit<"Absorbed", 5, "absorbed">,
+    I32BitEnumCaseBit<"Hidden", 6, "hidden">, I32BitEnumCaseBit<"Experts", 7, "experts">,
+    I32BitEnumCaseBit<"Weights", 8, "weights">, I32BitEnumCaseBit<"MaxLogit", 9, "max_logit">]> {
+  let cppNamespace = "::k2c::rt";
+}
+
 #endif

@@ -106,13 +106,15 @@ def Rt_CollectiveWaitOp
             [MemoryEffects<[MemRead, MemWrite]>, DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "Wait for the exchange of a site, all workers";
   let description = [{
+    What goes on here is work of the layer that its start names.
+
     ```mlir
-    rt.collective_wait @site0
+    rt.collective_wait @site0 layer %l
     ```
     [C1] the symbol names an rt.collective.
   }];
-  let arguments = (ins FlatSymbolRefAttr:$site);
-  let assemblyFormat = "$site attr-dict";
+  let arguments = (ins FlatSymbolRefAttr:$site, Optional<Index>:$layer);
+  let assemblyFormat = "$site (`layer` $layer^)? attr-dict";
 }
 
 def Rt_SecondHalfOp : Rt_Op<"second_half", [SingleBlock, NoTerminator, NoRegionArguments]> {

@@ -102,20 +102,22 @@ def Rt_KernelOp : Rt_Op<"kernel", [Symbol]> {
   let description = [{
     The kernel number, the symbol of its code, which is made of the hash of its description, and its variants. A kernel
     that `streams` an argument reads it from end to end: grid item i reads its bytes [(i mod items) * bytes, + bytes).
-    `cost` is what a launch computes and moves, as the manifest states it (CostRule of k2c/Kernels/Cost.h).
+    `cost` is what a launch computes and moves, as the manifest states it (CostRule of k2c/Kernels/Cost.h). `touches`
+    says what the kernel does to each argument (k2c/Kernels/Effect.h); without it, it may do anything to all of them.
 
     ```mlir
     rt.kernel @linear_qb id 4 hash "9a40" variants ["gemv"] streams 1 items 24 bytes 6144 cost {rows = "token"}
+    rt.kernel @add id 5 hash "77c1" variants ["all"] touches ["reads|by_row", "reads|by_row", "writes|by_row"]
     ```
     [C1] the id is not negative. [C2] a streamed argument has a number that is not negative, and positive items and
-    bytes.
+    bytes. [C3] what it does to an argument is a list of words of Touch.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, Rt_Int:$id, StrAttr:$hash, StrArrayAttr:$variants,
                        OptionalAttr<Rt_Int>:$streams, OptionalAttr<Rt_Int>:$items, OptionalAttr<Rt_Int>:$bytes,
-                       OptionalAttr<DictionaryAttr>:$cost);
+                       OptionalAttr<DictionaryAttr>:$cost, OptionalAttr<StrArrayAttr>:$touches);
   let assemblyFormat = [{
     $sym_name `id` $id `hash` $hash `variants` $variants (`streams` $streams^ `items` $items `bytes` $bytes)?
-    (`cost` $cost^)? attr-dict
+    (`cost` $cost^)? (`touches` $touches^)? attr-dict
   }];
   let hasVerifier = 1;
 }
@@ -127,14 +129,18 @@ def Rt_KernelOp : Rt_Op<"kernel", [Symbol]> {
 def Rt_ArenaOp : Rt_Value<"arena", "\"p\""> {
   let summary = "An address in the arena";
   let description = [{
+    Of a value that takes at most `bytes` from `offset` on, the address behind the first `skip` of them: a kernel may
+    work on columns of a value.
+
     ```mlir
-    %x = rt.arena 4096
+    %x = rt.arena 4096 bytes 6144
+    %k = rt.arena 4096 bytes 6144 skip 64
     ```
-    [C1] the offset is not negative.
+    [C1] the offset and bytes are not negative. [C2] some of the bytes are skipped, and not all.
   }];
-  let arguments = (ins Rt_Int:$offset);
+  let arguments = (ins Rt_Int:$offset, Rt_Int:$bytes, OptionalAttr<Rt_Int>:$skip);
   let results = (outs Rt_Ptr:$result);
-  let assemblyFormat = "$offset attr-dict";
+  let assemblyFormat = "$offset `bytes` $bytes (`skip` $skip^)? attr-dict";
   let hasVerifier = 1;
 }
 
@@ -289,7 +295,8 @@ def Rt_LaunchOp : Rt_Op<"launch", [DeclareOpInterfaceMethods<SymbolUserOpInterfa
     ```
     [C1] the symbol names an rt.kernel. [C2] nothing but addresses, counts and rt.prefetch is between a nowait launch
     and the next launch of its block. [C3] the argument that the kernel streams is there, and an address. [C4] `in`
-    names an rt.collective with a quota. [C5] rows that came to a site are not gathered.
+    names an rt.collective with a quota. [C5] rows that came to a site are not gathered. [C6] arguments are as many as
+    the kernel says what it does to.
   }];
   let arguments = (ins FlatSymbolRefAttr:$kernel, I64:$grid, Variadic<AnyTypeOf<[Rt_Ptr, Rt_Step, I64, Index]>>:$args,
                        OptionalAttr<FlatSymbolRefAttr>:$arrived, UnitAttr:$gathered, UnitAttr:$nowait);

@@ -196,7 +196,7 @@ LogicalResult PlaneTableOp::verify() {
   return success();
 }
 
-/// [C1], [C2] of kernel.
+/// [C1] to [C3] of kernel.
 LogicalResult KernelOp::verify() {
   if (getId() < 0)
     return emitOpError("[C1] expects an id that is not negative, got ") << getId();
@@ -204,6 +204,10 @@ LogicalResult KernelOp::verify() {
   if (getStreams() && (*getStreams() < 0 || items <= 0 || bytes <= 0))
     return emitOpError("[C2] expects a streamed argument to have a number and positive items and bytes, got ")
            << *getStreams() << ", " << items << " and " << bytes;
+  if (getTouches())
+    for (auto text : getTouches()->getAsRange<StringAttr>())
+      if (!symbolizeTouch(text.getValue()))
+        return emitOpError("[C3] expects words of Touch, as \"reads|by_row\", got ") << text;
   return success();
 }
 
@@ -301,10 +305,13 @@ LogicalResult ArrivedOp::verifySymbolUses(SymbolTableCollection &tables) {
   return verifyArrivals(*this, getSiteAttr(), tables, "C1");
 }
 
-/// [C1] of arena.
+/// [C1], [C2] of arena.
 LogicalResult ArenaOp::verify() {
-  if (getOffset() < 0)
-    return emitOpError("[C1] expects an offset that is not negative, got ") << getOffset();
+  if (getOffset() < 0 || getBytes() < 0)
+    return emitOpError("[C1] expects an offset and bytes that are not negative, got ")
+           << getOffset() << " and " << getBytes();
+  if (getSkip() && (*getSkip() <= 0 || *getSkip() >= getBytes()))
+    return emitOpError("[C2] expects to skip some of ") << getBytes() << " bytes, got " << *getSkip();
   return success();
 }
 
@@ -357,7 +364,7 @@ LogicalResult LaunchOp::verify() {
   return emitOpError("[C2] expects a nowait launch to be followed by a launch, got the end of the block");
 }
 
-/// [C1], [C3], [C4] of launch.
+/// [C1], [C3], [C4], [C6] of launch.
 LogicalResult LaunchOp::verifySymbolUses(SymbolTableCollection &tables) {
   if (getArrived() && failed(verifyArrivals(*this, getArrivedAttr(), tables, "C4")))
     return failure();
@@ -368,5 +375,8 @@ LogicalResult LaunchOp::verifySymbolUses(SymbolTableCollection &tables) {
   if (kernel->getStreams() && (streamed >= getArgs().size() || !isa<PtrType>(getArgs()[streamed].getType())))
     return emitOpError("[C3] expects argument ")
            << streamed << ", which " << getKernelAttr() << " streams, to be an address, got " << getArgs().getTypes();
+  if (kernel->getTouches() && kernel->getTouches()->size() != getArgs().size())
+    return emitOpError("[C6] expects ") << kernel->getTouches()->size() << " arguments, which " << getKernelAttr()
+                                        << " touches, got " << getArgs().size();
   return success();
 }

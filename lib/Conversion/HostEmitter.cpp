@@ -97,7 +97,8 @@ void HostEmitter::emit(Operation &op) {
   TypeSwitch<Operation *>(&op)
       .Case([&](rt::ArenaOp o) {
         Value arena = loadPointer(worker, offsetof(k2rt_ir_worker, arena));
-        Value address = LLVM::GEPOp::create(b, loc, ptr, b.getI8Type(), arena, ValueRange(constant(o.getOffset())));
+        Value address = LLVM::GEPOp::create(b, loc, ptr, b.getI8Type(), arena,
+                                            ValueRange(constant(o.getOffset() + o.getSkip().value_or(0))));
         values.map(o.getResult(), address);
       })
       .Case([&](rt::WeightOp o) { emitWeight(o); })

@@ -25,6 +25,7 @@
 #include "dialects/Rt/RtFunctions.h"
 #include "k2c/Kernels/LayoutAttr.h"
 #include "k2c/Kernels/TileAttr.h"
+#include "k2c/Transforms/BoundBytes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -41,7 +42,7 @@ std::string planeName(nn::PoolOp pool, nn::PlaneAttr plane) {
 std::string siteName(int64_t site) { return "site" + std::to_string(site); }
 
 FunctionLowering::FunctionLowering(ModuleOp scheduled, KernelDescriptions &descriptions)
-    : symbols(scheduled), descriptions(descriptions) {
+    : symbols(scheduled), descriptions(descriptions), limits(nn::limitsOf(scheduled)) {
   for (auto own : scheduled.getOps<rt::WeightSlotsOp>())
     slots[{own.getFamilyAttr(), own.getLayout()}] = own;
 }
@@ -51,11 +52,12 @@ static bool livesInStep(Value value) {
   return llvm::any_of(value.getUsers(), [](Operation *user) { return isa<nn::SampleOp>(user); });
 }
 
-Value FunctionLowering::bufferAddress(OpBuilder &b, Value value, int64_t bytes) {
+Value FunctionLowering::bufferAddress(OpBuilder &b, Value value, int64_t skip) {
   auto pointer = rt::PtrType::get(b.getContext());
   if (livesInStep(value))
     return rt::LogitsOp::create(b, value.getLoc(), pointer);
-  return rt::ArenaOp::create(b, value.getLoc(), pointer, *mem::offsetOf(value) + bytes);
+  return rt::ArenaOp::create(b, value.getLoc(), pointer, *mem::offsetOf(value), boundBytes(value.getType(), limits),
+                             skip > 0 ? b.getI64IntegerAttr(skip) : IntegerAttr());
 }
 
 Value FunctionLowering::layerIndex(OpBuilder &b, int64_t offset) {
@@ -256,8 +258,10 @@ void FunctionLowering::lowerSplit(OpBuilder &b, kern::CallOp call, const Describ
   Location loc = call.getLoc();
   Type i64 = b.getI64Type();
   auto number = [&](int64_t value) { return arith::ConstantIntOp::create(b, loc, i64, value).getResult(); };
-  const int64_t offset = *call.getPartials();
-  arguments.push_back(rt::ArenaOp::create(b, loc, rt::PtrType::get(b.getContext()), offset));
+  const int64_t bytes =
+      partialBytes(kernel.desc, tileConfig(symbols.lookup<kern::FuncOp>(call.getCallee()).getTileAttr()));
+  arguments.push_back(
+      rt::ArenaOp::create(b, loc, rt::PtrType::get(b.getContext()), *call.getPartials(), bytes, IntegerAttr()));
   arguments.push_back(number(0));
   const UnitAttr gathered = gatheredAttr(call);
   rt::LaunchOp::create(b, loc, call.getCalleeAttr(), gridItems(b, call, kernel), arguments, /*arrived=*/nullptr,

@@ -49,11 +49,12 @@ private:
                             const Operand &operand);
   mlir::Attribute layoutOf(kern::CallOp call, const Operand &operand);
   mlir::Value planeAddress(mlir::OpBuilder &b, mlir::Value view, unsigned plane);
-  mlir::Value bufferAddress(mlir::OpBuilder &b, mlir::Value value, int64_t bytes);
+  mlir::Value bufferAddress(mlir::OpBuilder &b, mlir::Value value, int64_t skip);
   mlir::Value gridItems(mlir::OpBuilder &b, kern::CallOp call, const DescribedKernel &kernel);
 
   mlir::SymbolTable symbols;
   KernelDescriptions &descriptions;
+  nn::LimitsAttr limits;
   llvm::DenseMap<std::pair<mlir::Attribute, mlir::Attribute>, rt::WeightSlotsOp> slots; ///< by family and layout
   mlir::Value layer;                                     ///< of the function being lowered; null in an entry
   llvm::DenseMap<nn::IndicesAttr, mlir::Value> ordinals; ///< of `layer`

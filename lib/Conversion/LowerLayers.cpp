@@ -43,7 +43,7 @@ void FunctionLowering::lowerCollective(OpBuilder &around, dist::AllToAllOp op) {
   Value from = bufferAddress(b, op.getFrom() ? op.getFrom() : op.getCame(), 0);
   rt::CollectiveStartOp::create(b, loc, site, layer, source, to, result, from, /*rows=*/Value(),
                                 /*slices=*/ValueRange());
-  rt::CollectiveWaitOp::create(b, loc, site);
+  rt::CollectiveWaitOp::create(b, loc, site, layer);
 }
 
 /// The step counts: rows of all slices, or what all have of this rank's.
@@ -54,7 +54,7 @@ void FunctionLowering::lowerSlices(OpBuilder &b, Operation *op) {
       llvm::map_to_vector(op->getResults(), [&](Value result) { return bufferAddress(b, result, 0); });
   rt::CollectiveStartOp::create(b, op->getLoc(), site, layer, source, /*to=*/Value(), /*result=*/Value(),
                                 /*from=*/Value(), /*rows=*/Value(), slices);
-  rt::CollectiveWaitOp::create(b, op->getLoc(), site);
+  rt::CollectiveWaitOp::create(b, op->getLoc(), site, layer);
 }
 
 /// Rows of the step, to the next stage or from the one before.
@@ -62,10 +62,10 @@ void FunctionLowering::lowerStage(OpBuilder &b, StringRef name, int64_t number, 
   Location loc = rows.getLoc();
   OpBuilder body = inOwnFunction(b, loc, name + Twine(number));
   auto site = FlatSymbolRefAttr::get(b.getContext(), siteName(number));
-  Value at = rt::ArenaOp::create(body, loc, rt::PtrType::get(b.getContext()), *mem::offsetOf(rows));
+  Value at = bufferAddress(body, rows, 0);
   rt::CollectiveStartOp::create(body, loc, site, /*layer=*/Value(), /*source=*/Value(), /*to=*/Value(),
                                 /*result=*/Value(), /*from=*/Value(), at, /*slices=*/ValueRange());
-  rt::CollectiveWaitOp::create(body, loc, site);
+  rt::CollectiveWaitOp::create(body, loc, site, /*layer=*/Value());
 }
 
 /// Calls the run's functions for all whole turns in a loop, then for what is left of the last one. Layers are called in

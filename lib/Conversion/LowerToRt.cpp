@@ -4,7 +4,8 @@
 // the batch the step. Functions keep their shape, one for each kind of layer, called in a loop over its indices.
 // Kernels become numbers; the code that emit-kernels wrote for them comes behind the host code:
 //
-//   %a = kern.call @k(%x, @w[%l]) at [64]      %0 = rt.arena 0   %1 = rt.weight @w[%l]   %2 = rt.arena 64
+//   %a = kern.call @k(%x, @w[%l]) at [64]      %0 = rt.arena 0 bytes 64   %1 = rt.weight @w[%l]
+//                                              %2 = rt.arena 64 bytes 64
 //                                         ->   %g = rt.grid %t slots 1 rows_per_item 64 items 24
 //                                              rt.launch @k grid(%g) args(%0, %1, %2)
 //
@@ -17,6 +18,7 @@
 #include "k2c/Kernels/Cost.h"
 #include "k2c/Kernels/Cpu.h"
 #include "k2c/Kernels/TileAttr.h"
+#include "k2c/Kernels/TouchAttr.h"
 #include "k2c/Kernels/WeightShare.h"
 #include "k2c/Transforms/ExpectForm.h"
 #include "k2c/Transforms/PlanAttr.h"
@@ -155,7 +157,8 @@ LogicalResult ProgramLowering::writeKernels() {
     auto listed =
         rt::KernelOp::create(b, kernel.getLoc(), kernel.getSymName(), id++, b.getStringAttr(kernelSymbol(desc)),
                              b.getStrArrayAttr(SmallVector<StringRef>(variants.begin(), variants.end())),
-                             /*streams=*/nullptr, /*items=*/nullptr, /*bytes=*/nullptr, costAttr(b, desc, weights));
+                             /*streams=*/nullptr, /*items=*/nullptr, /*bytes=*/nullptr, costAttr(b, desc, weights),
+                             touchesAttr(b.getContext(), desc, tileConfig(kernel.getTileAttr())));
     if (std::optional<Streamed> streamed = streamedWeight(desc, weights)) {
       listed.setStreams(streamed->argument);
       listed.setItems(streamed->share.items);

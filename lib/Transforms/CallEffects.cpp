@@ -32,8 +32,7 @@ FailureOr<CallEffects> effectsOf(kern::CallOp call, SymbolTable &symbols, Kernel
       break;
     case Operand::Role::Step:
       for (Capture capture : operand.effect.captured())
-        effects.touched.push_back(
-            {capture, operand.effect.isInAnyOrder() ? Effect::writes().inAnyOrder() : Effect::writes()});
+        effects.touched.push_back({capture, capturing(operand.effect)});
       break;
     case Operand::Role::Weight: // constants of the program, and numbers
     case Operand::Role::Table:
@@ -81,12 +80,28 @@ CallOrder orderOf(const Touched &a, const Touched &b, bool byRow, function_ref<O
 
 } // namespace
 
+Overlap overlapOf(rt::ArenaOp first, rt::ArenaOp second) {
+  const int64_t begin = first.getOffset(), end = begin + first.getBytes();
+  const int64_t otherBegin = second.getOffset(), otherEnd = otherBegin + second.getBytes();
+  if (end <= otherBegin || otherEnd <= begin)
+    return Overlap::None;
+  return begin == otherBegin && end == otherEnd ? Overlap::Same : Overlap::Partial;
+}
+
+Effect capturing(const Effect &effect) {
+  return effect.isInAnyOrder() ? Effect::writes().inAnyOrder() : Effect::writes();
+}
+
 CallOrder orderOf(const CallEffects &first, const CallEffects &second, function_ref<Overlap(Value, Value)> overlap,
                   Shared *shared) {
-  bool byRow = areEqual(first.grid, second.grid);
+  return orderOf(first.touched, second.touched, areEqual(first.grid, second.grid), overlap, shared);
+}
+
+CallOrder orderOf(ArrayRef<Touched> first, ArrayRef<Touched> second, bool byRow,
+                  function_ref<Overlap(Value, Value)> overlap, Shared *shared) {
   CallOrder order = CallOrder::Free;
-  for (const Touched &a : first.touched)
-    for (const Touched &b : second.touched) {
+  for (const Touched &a : first)
+    for (const Touched &b : second) {
       order = std::max(order, orderOf(a, b, byRow, overlap));
       if (order != CallOrder::Barrier)
         continue;

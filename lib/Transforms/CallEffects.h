@@ -8,13 +8,14 @@
 //
 // Calls touch their values, the planes of caches, what the step captures and the partials of a split-KV attention. What
 // they do to each is what `operands(desc)` says of it (Effect.h); no kernel is known by name here. Read twice: by
-// group-launches, with values, and by the verifier of the scheduled form, with bytes.
+// group-launches, with values, by the verifier of the scheduled form, with bytes, and by that of the runtime form.
 //
 //===----------------------------------------------------------------------===//
 #ifndef K2C_LIB_TRANSFORMS_CALLEFFECTS_H
 #define K2C_LIB_TRANSFORMS_CALLEFFECTS_H
 
 #include "dialects/Kern/Kern.h"
+#include "dialects/Rt/Rt.h"
 #include "k2c/Kernels/Describe.h"
 #include "k2c/Kernels/TileConfig.h"
 #include "mlir/IR/SymbolTable.h"
@@ -52,6 +53,12 @@ mlir::FailureOr<CallEffects> effectsOf(kern::CallOp call, mlir::SymbolTable &sym
 /// How the bytes of two values lie: apart, at the same place, or otherwise.
 enum class Overlap : uint8_t { None, Same, Partial };
 
+/// How the values lie of which two addresses are.
+Overlap overlapOf(rt::ArenaOp first, rt::ArenaOp second);
+
+/// What a kernel does to an array of the step that it captures into, of which `effect` is that on the step.
+Effect capturing(const Effect &effect);
+
 /// What must hold between two calls, the first of which is first in the program.
 enum class CallOrder : uint8_t {
   Free,       ///< nothing
@@ -66,6 +73,10 @@ struct Shared {
 
 /// The order of two calls. When it is Barrier, `shared` says why.
 CallOrder orderOf(const CallEffects &first, const CallEffects &second,
+                  llvm::function_ref<Overlap(mlir::Value, mlir::Value)> overlap, Shared *shared = nullptr);
+
+/// The same of what two launches touch. `byRow`: item i of both is of row i, if it is of both.
+CallOrder orderOf(llvm::ArrayRef<CallEffects::Touched> first, llvm::ArrayRef<CallEffects::Touched> second, bool byRow,
                   llvm::function_ref<Overlap(mlir::Value, mlir::Value)> overlap, Shared *shared = nullptr);
 
 } // namespace k2c

@@ -53,6 +53,22 @@ StageRanks stageRanksOf(ModuleOp module) {
   return stage;
 }
 
+int64_t StageRanks::membersOf(dist::Axis axis) const {
+  switch (axis) {
+  case dist::Axis::Stage:
+    return ranks;
+  case dist::Axis::Ep:
+    return expertRanks();
+  case dist::Axis::Etp:
+    return ofExpert;
+  case dist::Axis::Rail:
+    return nodes;
+  case dist::Axis::Node:
+    return expertRanks() / nodes;
+  }
+  llvm_unreachable("a group of a known axis");
+}
+
 ArrayRef<int64_t> stagesOf(ModuleOp module) {
   dist::PlanAttr plan = planOf(module);
   return plan && plan.getStages() ? plan.getStages().asArrayRef() : ArrayRef<int64_t>();

@@ -318,7 +318,7 @@ void Reader::addArguments() {
 Part Reader::partOf(OpBuilder &b, Location loc, const Next &next) {
   if (next.isKnown && next.part)
     return *next.part;
-  Value none = rt::ArenaOp::create(b, loc, rt::PtrType::get(module.getContext()), 0);
+  Value none = rt::ArenaOp::create(b, loc, rt::PtrType::get(module.getContext()), 0, 0, IntegerAttr());
   return {none, none};
 }
 

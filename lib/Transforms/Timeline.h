@@ -8,12 +8,10 @@
 #define K2C_LIB_TRANSFORMS_TIMELINE_H
 
 #include "dialects/Nn/Nn.h"
+#include "k2c/Transforms/BoundBytes.h"
 #include "llvm/ADT/DenseMap.h"
 
 namespace k2c {
-
-/// Bytes `type` takes at most under `limits`; 0 for values without memory (cache views, the step, layer indices).
-int64_t boundBytes(mlir::Type type, nn::LimitsAttr limits);
 
 /// The step owns the logits that are sampled.
 bool livesInStep(mlir::Value value);

@@ -107,11 +107,7 @@ LogicalResult Collectives::expectCapacity(Operation *at, StringRef what, int64_t
 LogicalResult Collectives::verifyGroup(dist::AllToAllOp op) {
   if (!topology)
     return refuse(op) << "ranks exchange rows, and the module has no dist.topology; run attach-plan first";
-  const int64_t wanted = op.getAxis() == dist::Axis::Stage  ? stage.ranks
-                         : op.getAxis() == dist::Axis::Ep   ? stage.expertRanks()
-                         : op.getAxis() == dist::Axis::Etp  ? stage.ofExpert
-                         : op.getAxis() == dist::Axis::Rail ? stage.nodes
-                                                            : stage.expertRanks() / stage.nodes;
+  const int64_t wanted = stage.membersOf(op.getAxis());
   if (const int64_t members = op.getTo().getType().getMembers(); members != wanted)
     return refuse(op) << "the exchange is of " << members << " members, and group " << stringifyAxis(op.getAxis())
                       << " of '" << topology.getName() << "' has " << wanted << "; plan and topology have to agree";

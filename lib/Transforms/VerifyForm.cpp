@@ -1,14 +1,17 @@
 //===- VerifyForm.cpp - The form after each form --------------------------===//
 //
 // A form is defined by what may no longer appear in it. One table of rules, one walk; a violation names the op, the
-// form and the pass that should have run. In the scheduled form, groups of calls are proven to be apart; from the
-// distributed form on, ranks to exchange the same rows at the same sites, and routers to be bound as the plan says.
+// form and the pass that should have run. In the scheduled and the runtime form, groups of calls and launches are
+// proven to be apart; from the distributed form on, ranks to come to the same sites with the same rows, and routers to
+// be bound as the plan says.
 //
 //===----------------------------------------------------------------------===//
 #include "BoundDispersion.h"
+#include "VerifyBuffers.h"
 #include "VerifyCollectives.h"
 #include "VerifyDestroyed.h"
 #include "VerifyGroups.h"
+#include "VerifyLaunches.h"
 #include "VerifySlices.h"
 #include "VerifyStages.h"
 #include "VerifyWaits.h"
@@ -219,7 +222,8 @@ LogicalResult Checker::checkProofs() {
   if (form < Form::Distributed)
     return success();
   if (form == Form::Runtime)
-    return failure(failed(rt::checkFunctions(module, who)) || failed(verifyWaits(module, who)));
+    return failure(failed(rt::checkFunctions(module, who)) || failed(verifyWaits(module, who)) ||
+                   failed(verifyBuffers(module, who)) || failed(verifyLaunches(module, who)));
   return failure((form == Form::Scheduled && failed(checkGroups())) || failed(verifyCollectives(module, who)) ||
                  failed(verifySlices(module, who, form == Form::Scheduled)) || failed(verifyStages(module, who)) ||
                  failed(verifyBounds(module, who)));

@@ -18,10 +18,10 @@ module @k2c_aa.code {
 func.func private @exchange(%l: index) {
   // CHECK: %[[FOUR:.*]] = llvm.mlir.constant(4 : i64)
   // CHECK: %[[BUFFERS:.*]] = llvm.alloca %[[FOUR]] x !llvm.ptr
-  %m = rt.arena 0
-  %sent = rt.arena 64
-  %in = rt.arena 128
-  %came = rt.arena 192
+  %m = rt.arena 0 bytes 64
+  %sent = rt.arena 64 bytes 64
+  %in = rt.arena 128 bytes 64
+  %came = rt.arena 192 bytes 64
   // CHECK: llvm.getelementptr %[[BUFFERS]][0]
   // CHECK: llvm.getelementptr %[[BUFFERS]][8]
   // CHECK: llvm.getelementptr %[[BUFFERS]][16]

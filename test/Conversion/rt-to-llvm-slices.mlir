@@ -21,11 +21,11 @@ module @k2c_aa.code {
 func.func private @exchange(%l: index) {
   // CHECK: %[[EIGHT:.*]] = llvm.mlir.constant(8 : i64)
   // CHECK: %[[BUFFERS:.*]] = llvm.alloca %[[EIGHT]] x !llvm.ptr
-  %m = rt.arena 0
-  %a = rt.arena 4096
-  %b = rt.arena 8192
-  %c = rt.arena 12288
-  %d = rt.arena 16384
+  %m = rt.arena 0 bytes 64
+  %a = rt.arena 4096 bytes 64
+  %b = rt.arena 8192 bytes 64
+  %c = rt.arena 12288 bytes 64
+  %d = rt.arena 16384 bytes 64
   // CHECK: %[[M:.*]] = llvm.getelementptr %{{.*}}[%{{.*}}] : (!llvm.ptr, i64) -> !llvm.ptr, i8
   // CHECK: %[[PLACE:.*]] = llvm.getelementptr %[[BUFFERS]][0]
   // CHECK-NEXT: llvm.store %[[M]], %[[PLACE]]

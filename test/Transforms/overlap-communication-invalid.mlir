@@ -3,7 +3,7 @@
 module attributes {dist.plan = #dist.plan<layout = "ep=2,dp=2", expanded_from = -1, halves_from = 64>} {
   rt.collective @site0 site 0 op all_to_all_rows axis ep members 2 row_bytes 272 quota 10
   func.func @step() {
-    %p = rt.arena 0
+    %p = rt.arena 0 bytes 64
     // expected-error @below {{overlap-communication: an entry exchanges rows itself, and halves take turns between functions; exchange in a function that the entry calls}}
     rt.collective_start @site0 source %p to %p result %p from %p
     rt.collective_wait @site0

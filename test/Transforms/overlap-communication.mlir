@@ -79,41 +79,42 @@
 // REMARK: steps of 64 token rows of a rank and more go in two halves, which take turns at 2 exchanges of a layer
 module attributes {dist.plan = #dist.plan<layout = "ep=2,dp=2", expanded_from = -1, halves_from = 64>} {
   rt.kernel @k id 0 hash "k2c_aa" variants ["all"]
-  rt.collective @site0 site 0 op all_to_all_rows axis ep members 2 row_bytes 272 quota 10
-  rt.collective @site1 site 1 op all_to_all_rows axis ep members 2 row_bytes 256
+  rt.collective @site0 site 0 op all_to_all_rows axis ep members 2 row_bytes 272 quota 1
+  rt.collective @site1 site 1 op all_to_all_rows axis ep members 2 row_bytes 272
   rt.collective @site2 site 2 op all_to_all_rows axis ep members 2 row_bytes 256
   func.func private @layer(%l: index) {
-    %m = rt.arena 0
-    %sent = rt.arena 64
-    %in = rt.arena 128
-    %came = rt.arena 192
+    %m = rt.arena 0 bytes 544
+    %sent = rt.arena 64 bytes 32
+    %in = rt.arena 128 bytes 544
+    %came = rt.arena 192 bytes 32
     rt.collective_start @site0 layer %l source %m to %sent result %in from %came
-    rt.collective_wait @site0
+    rt.collective_wait @site0 layer %l
     %n = rt.arrived @site0
     rt.launch @k in @site0 grid(%n) args(%in) : !rt.ptr
     rt.collective_start @site1 layer %l source %in to %came result %m from %sent
-    rt.collective_wait @site1
+    rt.collective_wait @site1 layer %l
     rt.launch @k in @site0 grid(%n) args(%m) : !rt.ptr
     return
   }
   func.func private @plain(%l: index) {
     %t = rt.rows token
-    %p = rt.arena 0
+    %p = rt.arena 0 bytes 64
     rt.launch @k grid(%t) args(%p) : !rt.ptr
     return
   }
   func.func private @branch() {
-    %p = rt.arena 0
+    %p = rt.arena 0 bytes 256
+    %c = rt.arena 256 bytes 32
     %yes = arith.constant true
     scf.if %yes {
-      rt.collective_start @site2 source %p to %p result %p from %p
+      rt.collective_start @site2 source %p to %c result %p from %c
       rt.collective_wait @site2
     }
     return
   }
   func.func @step() {
     %t = rt.rows token
-    %p = rt.arena 0
+    %p = rt.arena 0 bytes 64
     %none = arith.constant 0 : index
     %one = arith.constant 1 : index
     %four = arith.constant 4 : index

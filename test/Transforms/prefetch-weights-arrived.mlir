@@ -9,8 +9,8 @@ rt.collective @site0 site 0 op all_to_all_rows axis ep members 2 row_bytes 272 q
 // How the head is shared out depends on rows that arrive behind @linear_q, so that nothing of it is fetched there.
 // CHECK-LABEL: func.func @step
 func.func @step() {
-  %x = rt.arena 0
-  %y = rt.arena 4096
+  %x = rt.arena 0 bytes 64
+  %y = rt.arena 4096 bytes 64
   %q = rt.weight @q
   %t = rt.rows token
   %g = rt.grid %t slots 1 rows_per_item 64 items 6

@@ -19,7 +19,7 @@ module {
 module attributes {kern.target = #kern.cpu<"x86-64-v3", cores = 1, l1 = 32768, l2 = 16384, features = ["avx2", "fma"]>} {
   rt.kernel @add id 0 hash "add" variants ["all"]
   func.func @step() {
-    %p = rt.arena 0
+    %p = rt.arena 0 bytes 64
     %t = rt.rows token
     rt.launch @add grid(%t) args(%p) : !rt.ptr
     return

@@ -180,7 +180,7 @@ func.func @step() {
   // CHECK: %[[F:.*]], %[[E:.*]] = rt.share
   // CHECK: rt.prefetch %[[F]], %[[E]]
   %t = rt.rows token
-  %p = rt.arena 0
+  %p = rt.arena 0 bytes 64
   %q = rt.weight @q
   // CHECK: %[[Q:.*]] = rt.weight @q
   // CHECK: %[[NONE:.*]] = rt.arena 0

@@ -21,7 +21,7 @@ module attributes {kern.target = #kern.cpu<"x86-64-v3", cores = 1, l1 = 32768, l
   rt.weight_slots @w.panels of @w first 0 count 61 bytes 8192 layout #rt.panels<bf16, matrices = 1, n = 64, k = 64> share items 2 item_bytes 4096
   rt.kernel @linear id 0 hash "k2c_aa" variants ["all"] streams 1 items 2 bytes 4096
   func.func private @layer(%l: index) {
-    %x = rt.arena 0
+    %x = rt.arena 0 bytes 64
     %w = rt.weight @w.panels[%l]
     %rows = rt.rows token
     %g = rt.grid %rows slots 1 rows_per_item 64 items 2

@@ -17,8 +17,8 @@ rt.kernel @linear_head id 3 hash "head" variants ["all"] streams 1 items 32 byte
 // CHECK-LABEL: func.func private @layer
 // CHECK-SAME: (%[[L:.*]]: index, %[[FROM:.*]]: !rt.ptr, %[[END:.*]]: !rt.ptr)
 func.func private @layer(%l: index) {
-  %x = rt.arena 0
-  %y = rt.arena 4096
+  %x = rt.arena 0 bytes 64
+  %y = rt.arena 4096 bytes 64
   %q = rt.weight @q[%l]
   %t = rt.rows token
   %g = rt.grid %t slots 1 rows_per_item 64 items 6
@@ -43,8 +43,8 @@ func.func private @layer(%l: index) {
 // Of a group, the last launch that streams names what follows the group: nobody waits before.
 // CHECK-LABEL: func.func private @grouped
 func.func private @grouped(%l: index) {
-  %x = rt.arena 0
-  %y = rt.arena 4096
+  %x = rt.arena 0 bytes 64
+  %y = rt.arena 4096 bytes 64
   %q = rt.weight @q[%l]
   %o = rt.weight @o[%l]
   %t = rt.rows token
@@ -84,7 +84,7 @@ func.func @step() {
   // CHECK: %[[HEAD:.*]] = rt.weight @head
   // CHECK: %[[F:.*]], %[[E:.*]] = rt.share %[[HEAD]] grid(%{{.*}}) items 32
   // CHECK: call @layer(%[[LAST]], %[[F]], %[[E]])
-  %x = rt.arena 0
+  %x = rt.arena 0 bytes 64
   %w = rt.weight @head
   %logits = rt.logits
   %t = rt.rows output

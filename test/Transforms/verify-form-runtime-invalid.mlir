@@ -104,7 +104,7 @@ func.func private @layer(%l: index, %from: !rt.ptr) {
   return
 }
 func.func @f() {
-  %p = rt.arena 0
+  %p = rt.arena 0 bytes 64
   %t = rt.rows token
   %c0 = arith.constant 0 : i64
   %c2 = arith.constant 2 : i64

@@ -5,15 +5,15 @@
 rt.kernel @k id 0 hash "k2c_aa" variants ["all"]
 rt.collective @site0 site 0 op all_to_all_rows axis ep members 2 row_bytes 272 quota 10
 rt.collective @site1 site 1 op all_to_all_rows axis ep members 2 row_bytes 256
-rt.collective @site2 site 2 op all_to_all_rows axis ep members 2 row_bytes 256
+rt.collective @site2 site 2 op all_to_all_rows axis ep members 2 row_bytes 272
 nn.weights @w "w" : tensor<64x64xbf16>
 rt.weight_slots @w.rows of @w first 0 count 1 bytes 8192 layout #rt.row_major<bf16, 4096>
 func.func private @experts(%l: index) {
-  %m = rt.arena 0
-  %sent = rt.arena 64
-  %in = rt.arena 128
-  %came = rt.arena 192
-  %x = rt.arena 256
+  %m = rt.arena 0 bytes 5440
+  %sent = rt.arena 5440 bytes 32
+  %in = rt.arena 5504 bytes 5440
+  %came = rt.arena 10944 bytes 32
+  %x = rt.arena 11008 bytes 64
   %w = rt.weight @w.rows
   %t = rt.rows token
   %c4 = arith.constant 4 : i64
@@ -25,11 +25,11 @@ func.func private @experts(%l: index) {
   scf.if %few {
     rt.launch @k grid(%t) args(%x, %x) : !rt.ptr, !rt.ptr
   }
-  %u = rt.arena 512
-  %v = rt.arena 576
-  rt.collective_start @site1 layer %l source %u to %u result %v from %v
-  rt.collective_wait @site1
-  rt.collective_wait @site0
+  %u = rt.arena 11264 bytes 256
+  %v = rt.arena 11520 bytes 32
+  rt.collective_start @site1 layer %l source %u to %v result %u from %v
+  rt.collective_wait @site1 layer %l
+  rt.collective_wait @site0 layer %l
   %n = rt.arrived @site0
   rt.launch @k in @site0 grid(%n) args(%in, %came) : !rt.ptr, !rt.ptr
   scf.if %is_last {
@@ -50,7 +50,7 @@ func.func @step() {
   func.call @experts(%none) : (index) -> ()
   return
 }
-rt.program @program entries {serve = @step} arena 8192 scratch 512
+rt.program @program entries {serve = @step} arena 16384 scratch 512
 
 // -----
 
@@ -58,13 +58,13 @@ rt.program @program entries {serve = @step} arena 8192 scratch 512
 rt.collective @site0 site 0 op receive axis pp members 2 row_bytes 256
 rt.collective @site1 site 1 op send axis pp members 2 row_bytes 256 to 0
 func.func private @receive0() {
-  %x = rt.arena 0
+  %x = rt.arena 0 bytes 256
   rt.collective_start @site0 rows %x
   rt.collective_wait @site0
   return
 }
 func.func private @send1() {
-  %x = rt.arena 0
+  %x = rt.arena 0 bytes 256
   rt.collective_start @site1 rows %x
   rt.collective_wait @site1
   return
@@ -88,13 +88,13 @@ rt.program @program entries {serve = @step} arena 8192 second 4096 scratch 512
 rt.collective @site0 site 0 op receive axis pp members 2 row_bytes 256
 rt.collective @site1 site 1 op send axis pp members 2 row_bytes 256 to 0
 func.func private @receive0() {
-  %x = rt.arena 0
+  %x = rt.arena 0 bytes 64
   rt.collective_start @site0 rows %x
   rt.collective_wait @site0
   return
 }
 func.func private @send1() {
-  %x = rt.arena 0
+  %x = rt.arena 0 bytes 64
   // expected-error @below {{runtime form: @site1 sends before rows came to @site0; wait for these first}}
   rt.collective_start @site1 rows %x
   rt.collective_wait @site1
@@ -112,14 +112,14 @@ rt.program @program entries {serve = @step} arena 8192 scratch 512
 rt.collective @site0 site 0 op receive axis pp members 2 row_bytes 256
 rt.collective @site1 site 1 op send axis pp members 2 row_bytes 256 to 0
 func.func private @receive0() {
-  %x = rt.arena 0
+  %x = rt.arena 0 bytes 64
   // expected-error @below {{runtime form: @site0 was started before in this half of the step; forward rows once}}
   rt.collective_start @site0 rows %x
   rt.collective_wait @site0
   return
 }
 func.func private @send1() {
-  %x = rt.arena 0
+  %x = rt.arena 0 bytes 64
   rt.collective_start @site1 rows %x
   rt.collective_wait @site1
   return
@@ -137,13 +137,13 @@ rt.program @program entries {serve = @step} arena 8192 scratch 512
 rt.collective @site0 site 0 op receive axis pp members 2 row_bytes 256
 rt.collective @site1 site 1 op send axis pp members 2 row_bytes 256 to 0
 func.func private @receive0() {
-  %x = rt.arena 0
+  %x = rt.arena 0 bytes 64
   rt.collective_start @site0 rows %x
   rt.collective_wait @site0
   return
 }
 func.func private @send1() {
-  %x = rt.arena 0
+  %x = rt.arena 0 bytes 64
   rt.collective_start @site1 rows %x
   rt.collective_wait @site1
   return
@@ -166,13 +166,13 @@ rt.program @program entries {other = @other, serve = @step} arena 8192 scratch 5
 rt.collective @site0 site 0 op receive axis pp members 2 row_bytes 256
 rt.collective @site1 site 1 op send axis pp members 2 row_bytes 256 to 0
 func.func private @receive0() {
-  %x = rt.arena 0
+  %x = rt.arena 0 bytes 64
   rt.collective_start @site0 rows %x
   rt.collective_wait @site0
   return
 }
 func.func private @send1() {
-  %x = rt.arena 0
+  %x = rt.arena 0 bytes 64
   rt.collective_start @site1 rows %x
   rt.collective_wait @site1
   return
@@ -194,13 +194,13 @@ rt.program @program entries {serve = @step} arena 8192 second 4096 scratch 512
 rt.collective @site0 site 0 op receive axis pp members 2 row_bytes 256
 rt.collective @site1 site 1 op send axis pp members 2 row_bytes 256 to 0
 func.func private @receive0() {
-  %x = rt.arena 0
+  %x = rt.arena 0 bytes 64
   rt.collective_start @site0 rows %x
   rt.collective_wait @site0
   return
 }
 func.func private @send1() {
-  %x = rt.arena 0
+  %x = rt.arena 0 bytes 64
   // expected-error @below {{runtime form: @site1 was started for the second half before, and stages match rows by their order; forward the first half first}}
   rt.collective_start @site1 rows %x
   rt.collective_wait @site1
@@ -224,19 +224,19 @@ rt.collective @site0 site 0 op receive axis pp members 2 row_bytes 256
 rt.collective @site1 site 1 op send axis pp members 2 row_bytes 256 to 0
 rt.collective @site2 site 2 op send axis pp members 2 row_bytes 256 to 0
 func.func private @receive0() {
-  %x = rt.arena 0
+  %x = rt.arena 0 bytes 64
   rt.collective_start @site0 rows %x
   rt.collective_wait @site0
   return
 }
 func.func private @send1() {
-  %x = rt.arena 0
+  %x = rt.arena 0 bytes 64
   rt.collective_start @site1 rows %x
   rt.collective_wait @site1
   return
 }
 func.func private @send2() {
-  %x = rt.arena 0
+  %x = rt.arena 0 bytes 64
   rt.collective_start @site2 rows %x
   rt.collective_wait @site2
   return
@@ -254,7 +254,7 @@ rt.program @program entries {serve = @step} arena 8192 scratch 512
 // A stage has some layers, and others have more of them.
 rt.collective @site0 site 0 op receive axis pp members 2 row_bytes 256
 func.func private @receive0() {
-  %x = rt.arena 0
+  %x = rt.arena 0 bytes 64
   // expected-error @below {{runtime form: 'rt.collective_start' of @site0 is not in a function that entries of rt.program call, and stages forward rows once a step; take it out of what layers do}}
   rt.collective_start @site0 rows %x
   rt.collective_wait @site0
@@ -276,13 +276,13 @@ rt.collective @site0 site 0 op receive axis pp members 2 row_bytes 128
 // expected-error @below {{runtime form: @site1 sends rows of 256 bytes to site 0, which does not receive such rows; send to the site where the next stage takes them}}
 rt.collective @site1 site 1 op send axis pp members 2 row_bytes 256 to 0
 func.func private @receive0() {
-  %x = rt.arena 0
+  %x = rt.arena 0 bytes 64
   rt.collective_start @site0 rows %x
   rt.collective_wait @site0
   return
 }
 func.func private @send1() {
-  %x = rt.arena 0
+  %x = rt.arena 0 bytes 64
   rt.collective_start @site1 rows %x
   rt.collective_wait @site1
   return
@@ -309,7 +309,7 @@ rt.collective @site0 site 0 op all_to_all_rows axis ep members 2 row_bytes 256
 
 rt.collective @site0 site 0 op all_to_all_rows axis ep members 2 row_bytes 256
 func.func @f() {
-  %p = rt.arena 0
+  %p = rt.arena 0 bytes 64
   rt.collective_start @site0 source %p to %p result %p from %p
   rt.collective_wait @site0
   // expected-error @below {{runtime form: a second 'rt.collective_start' is of @site0; a site has one start and one wait}}
@@ -321,7 +321,7 @@ func.func @f() {
 
 rt.collective @site0 site 0 op all_to_all_rows axis ep members 2 row_bytes 256
 func.func @f() {
-  %p = rt.arena 0
+  %p = rt.arena 0 bytes 64
   rt.collective_start @site0 source %p to %p result %p from %p
   rt.collective_wait @site0
   // expected-error @below {{runtime form: a second 'rt.collective_wait' is of @site0; a site has one start and one wait}}
@@ -333,7 +333,7 @@ func.func @f() {
 
 rt.collective @site0 site 0 op all_to_all_rows axis ep members 2 row_bytes 256
 func.func @f() {
-  %p = rt.arena 0
+  %p = rt.arena 0 bytes 64
   // expected-error @below {{runtime form: @site0 has no wait; a site has one start and one wait}}
   rt.collective_start @site0 source %p to %p result %p from %p
   return
@@ -352,7 +352,7 @@ func.func @f() {
 
 rt.collective @site0 site 0 op all_to_all_rows axis ep members 2 row_bytes 256
 func.func @f() {
-  %p = rt.arena 0
+  %p = rt.arena 0 bytes 64
   // expected-error @below {{runtime form: the wait for @site0 is not behind its start on every path; wait once, where the start has been}}
   rt.collective_wait @site0
   rt.collective_start @site0 source %p to %p result %p from %p
@@ -364,7 +364,7 @@ func.func @f() {
 // The wait is taken by all ranks, and not on the path of the start alone.
 rt.collective @site0 site 0 op all_to_all_rows axis ep members 2 row_bytes 256
 func.func @f() {
-  %p = rt.arena 0
+  %p = rt.arena 0 bytes 64
   %c = arith.constant true
   rt.collective_start @site0 source %p to %p result %p from %p
   // expected-error @below {{runtime form: 'scf.if' waits for @site0 on some path alone; start and wait on both sides of it, or within}}
@@ -378,7 +378,7 @@ func.func @f() {
 
 rt.collective @site0 site 0 op all_to_all_rows axis ep members 2 row_bytes 256
 func.func @f(%q: !rt.ptr) {
-  %p = rt.arena 0
+  %p = rt.arena 0 bytes 64
   // expected-error @below {{runtime form: a buffer of @site0 is no address of the arena; exchange what assign-memory has placed}}
   rt.collective_start @site0 source %p to %p result %q from %p
   rt.collective_wait @site0
@@ -390,11 +390,11 @@ func.func @f(%q: !rt.ptr) {
 rt.kernel @k id 0 hash "k2c_aa" variants ["all"]
 rt.collective @site0 site 0 op all_to_all_rows axis ep members 2 row_bytes 256
 func.func @f(%g: i64) {
-  %p = rt.arena 0
-  %in = rt.arena 64
+  %p = rt.arena 0 bytes 64
+  %in = rt.arena 64 bytes 64
   rt.collective_start @site0 source %p to %p result %in from %p
-  %same = rt.arena 64
-  // expected-error @below {{runtime form: 'rt.launch' takes address 64 of the arena while @site0 is in flight; wait for it first}}
+  %same = rt.arena 64 bytes 64
+  // expected-error @below {{runtime form: 'rt.launch' takes bytes [64, 128) of the arena, of which the exchange has bytes [64, 128), while @site0 is in flight; wait for it first}}
   rt.launch @k grid(%g) args(%same) : !rt.ptr
   rt.collective_wait @site0
   return
@@ -405,11 +405,11 @@ func.func @f(%g: i64) {
 rt.kernel @k id 0 hash "k2c_aa" variants ["all"]
 rt.collective @site0 site 0 op all_to_all_rows axis ep members 2 row_bytes 256
 func.func @f(%g: i64) {
-  %p = rt.arena 0
+  %p = rt.arena 0 bytes 64
   %c = arith.constant true
   rt.collective_start @site0 source %p to %p result %p from %p
   scf.if %c {
-    // expected-error @below {{'rt.launch' takes address 0 of the arena while @site0 is in flight; wait for it first}}
+    // expected-error @below {{'rt.launch' takes bytes [0, 64) of the arena, of which the exchange has bytes [0, 64), while @site0 is in flight; wait for it first}}
     rt.launch @k grid(%g) args(%p) : !rt.ptr
   }
   rt.collective_wait @site0
@@ -421,7 +421,7 @@ func.func @f(%g: i64) {
 rt.kernel @k id 0 hash "k2c_aa" variants ["all"]
 rt.collective @site0 site 0 op all_to_all_rows axis ep members 2 row_bytes 256
 func.func @f(%g: i64, %q: !rt.ptr) {
-  %p = rt.arena 0
+  %p = rt.arena 0 bytes 64
   rt.collective_start @site0 source %p to %p result %p from %p
   // expected-error @below {{runtime form: 'rt.launch' takes an address that may be one of the arena while @site0 is in flight; wait for it first}}
   rt.launch @k grid(%g) args(%q) : !rt.ptr
@@ -434,10 +434,10 @@ func.func @f(%g: i64, %q: !rt.ptr) {
 rt.collective @site0 site 0 op all_to_all_rows axis ep members 2 row_bytes 256
 rt.collective @site1 site 1 op all_to_all_rows axis ep members 2 row_bytes 256
 func.func @f(%g: i64) {
-  %p = rt.arena 0
-  %q = rt.arena 64
+  %p = rt.arena 0 bytes 64
+  %q = rt.arena 64 bytes 64
   rt.collective_start @site0 source %p to %p result %p from %p
-  // expected-error @below {{'rt.collective_start' takes address 0 of the arena while @site0 is in flight; wait for it first}}
+  // expected-error @below {{'rt.collective_start' takes bytes [0, 64) of the arena, of which the exchange has bytes [0, 64), while @site0 is in flight; wait for it first}}
   rt.collective_start @site1 source %q to %q result %q from %p
   rt.collective_wait @site1
   rt.collective_wait @site0
@@ -449,7 +449,7 @@ func.func @f(%g: i64) {
 rt.collective @site0 site 0 op all_to_all_rows axis ep members 2 row_bytes 256
 func.func private @g()
 func.func @f() {
-  %p = rt.arena 0
+  %p = rt.arena 0 bytes 64
   rt.collective_start @site0 source %p to %p result %p from %p
   // expected-error @below {{runtime form: 'func.call' may touch any buffer while @site0 is in flight; wait for it first}}
   func.call @g() : () -> ()
@@ -462,8 +462,8 @@ func.func @f() {
 rt.kernel @k id 0 hash "k2c_aa" variants ["all"]
 rt.collective @site0 site 0 op all_to_all_rows axis ep members 2 row_bytes 256 quota 10
 func.func @f() {
-  %p = rt.arena 0
-  %q = rt.arena 64
+  %p = rt.arena 0 bytes 64
+  %q = rt.arena 64 bytes 64
   rt.collective_start @site0 source %p to %p result %p from %p
   // expected-error @below {{runtime form: 'rt.arrived' counts rows of @site0 where nothing has waited for them; count behind the wait}}
   %n = rt.arrived @site0
@@ -476,8 +476,8 @@ func.func @f() {
 rt.kernel @k id 0 hash "k2c_aa" variants ["all"]
 rt.collective @site0 site 0 op all_to_all_rows axis ep members 2 row_bytes 256 quota 10
 func.func @f(%g: i64) {
-  %p = rt.arena 0
-  %q = rt.arena 64
+  %p = rt.arena 0 bytes 64
+  %q = rt.arena 64 bytes 64
   // expected-error @below {{runtime form: 'rt.launch' counts rows of @site0 where nothing has waited for them; count behind the wait}}
   rt.launch @k in @site0 grid(%g) args(%q) : !rt.ptr
   rt.collective_start @site0 source %p to %p result %p from %p
@@ -491,7 +491,7 @@ func.func @f(%g: i64) {
 rt.kernel @k id 0 hash "k2c_aa" variants ["all"]
 rt.collective @site0 site 0 op all_to_all_rows axis ep members 2 row_bytes 256 quota 10
 func.func @f() {
-  %p = rt.arena 0
+  %p = rt.arena 0 bytes 64
   rt.collective_start @site0 source %p to %p result %p from %p
   rt.collective_wait @site0
   return
@@ -508,14 +508,14 @@ func.func @g() {
 rt.kernel @k id 0 hash "k2c_aa" variants ["all"]
 rt.collective @site0 site 0 op all_to_all_rows axis ep members 2 row_bytes 256
 func.func private @g() {
-  %p = rt.arena 0
+  %p = rt.arena 0 bytes 64
   %t = rt.rows token
-  // expected-error @below {{'rt.launch' takes address 0 of the arena while @site0 is in flight; wait for it first}}
+  // expected-error @below {{'rt.launch' takes bytes [0, 64) of the arena, of which the exchange has bytes [0, 64), while @site0 is in flight; wait for it first}}
   rt.launch @k grid(%t) args(%p) : !rt.ptr
   return
 }
 func.func @f() {
-  %p = rt.arena 0
+  %p = rt.arena 0 bytes 64
   func.call @g() : () -> ()
   rt.collective_start @site0 source %p to %p result %p from %p
   func.call @g() : () -> ()
@@ -528,7 +528,7 @@ func.func @f() {
 // A wait may be in another function than its start, but comes once for each.
 rt.collective @site0 site 0 op all_to_all_rows axis ep members 2 row_bytes 256
 func.func private @begin() {
-  %p = rt.arena 0
+  %p = rt.arena 0 bytes 64
   // expected-error @below {{runtime form: @site0 is in flight here; wait for it before it starts again}}
   rt.collective_start @site0 source %p to %p result %p from %p
   return
@@ -550,7 +550,7 @@ func.func @f() {
 
 rt.collective @site0 site 0 op all_to_all_rows axis ep members 2 row_bytes 256
 func.func private @begin() {
-  %p = rt.arena 0
+  %p = rt.arena 0 bytes 64
   // expected-error @below {{runtime form: nothing waits for @site0 before @f ends; wait on every path}}
   rt.collective_start @site0 source %p to %p result %p from %p
   return
@@ -573,7 +573,7 @@ func.func @g() {
 
 rt.collective @site0 site 0 op all_to_all_rows axis ep members 2 row_bytes 256
 func.func @f() {
-  %p = rt.arena 0
+  %p = rt.arena 0 bytes 64
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   // expected-error @below {{runtime form: 'scf.for' starts @site0 on some path alone; start and wait on both sides of it, or within}}
@@ -588,16 +588,17 @@ func.func @f() {
 
 // The halves of a step have buffers of their own, and each waits for what it has started. No diagnostic.
 rt.kernel @k id 0 hash "k2c_aa" variants ["all"]
-rt.collective @site0 site 0 op all_to_all_rows axis ep members 2 row_bytes 256 quota 10
+rt.collective @site0 site 0 op all_to_all_rows axis ep members 2 row_bytes 256 quota 1
 func.func private @begin() {
-  %p = rt.arena 0
+  %p = rt.arena 0 bytes 512
+  %c = rt.arena 512 bytes 32
   %t = rt.rows token
   rt.launch @k grid(%t) args(%p) : !rt.ptr
-  rt.collective_start @site0 source %p to %p result %p from %p
+  rt.collective_start @site0 source %p to %c result %p from %c
   return
 }
 func.func private @end() {
-  %p = rt.arena 0
+  %p = rt.arena 0 bytes 512
   rt.collective_wait @site0
   %n = rt.arrived @site0
   rt.launch @k in @site0 grid(%n) args(%p) : !rt.ptr
@@ -620,7 +621,7 @@ rt.program @program entries {serve_halves = @halves} arena 8192 second 4096 scra
 
 rt.collective @site0 site 0 op all_to_all_rows axis ep members 2 row_bytes 256
 func.func private @begin() {
-  %p = rt.arena 0
+  %p = rt.arena 0 bytes 64
   rt.collective_start @site0 source %p to %p result %p from %p
   return
 }
@@ -659,7 +660,7 @@ rt.program @program entries {serve_halves = @halves} arena 8192 second 4096 scra
 // Ranks have tokens of their own.
 rt.collective @site0 site 0 op all_to_all_rows axis ep members 2 row_bytes 256
 func.func @f() {
-  %p = rt.arena 0
+  %p = rt.arena 0 bytes 64
   %t = rt.rows token
   %c4 = arith.constant 4 : i64
   %few = arith.cmpi slt, %t, %c4 : i64
@@ -676,7 +677,7 @@ func.func @f() {
 // So have they other rows that arrived, and a function that has an exchange is one.
 rt.collective @site0 site 0 op all_to_all_rows axis ep members 2 row_bytes 256 quota 10
 func.func private @experts() {
-  %p = rt.arena 0
+  %p = rt.arena 0 bytes 64
   rt.collective_start @site0 source %p to %p result %p from %p
   rt.collective_wait @site0
   %n = rt.arrived @site0
@@ -697,7 +698,7 @@ func.func private @again() {
 // What one call gives a function is not what all give it.
 rt.collective @site0 site 0 op all_to_all_rows axis ep members 2 row_bytes 256
 func.func private @experts(%n: i64) {
-  %p = rt.arena 0
+  %p = rt.arena 0 bytes 64
   %one = arith.constant 1 : i64
   scf.for %i = %one to %n step %one : i64 {
     // expected-error @below {{'rt.collective_start' is an exchange or has one, and is in 'scf.for', which is decided by 'rt.rows', and that may differ between ranks}}
@@ -718,7 +719,7 @@ func.func @f() {
 
 rt.collective @site0 site 0 op all_to_all_rows axis ep members 2 row_bytes 256
 func.func @f(%n: i64) {
-  %p = rt.arena 0
+  %p = rt.arena 0 bytes 64
   %c4 = arith.constant 4 : i64
   %deep = arith.cmpi slt, %n, %c4 : i64
   scf.if %deep {
@@ -735,14 +736,14 @@ func.func @f(%n: i64) {
 rt.kernel @k id 0 hash "k2c_aa" variants ["all"]
 rt.collective @site0 site 0 op scatter_slices axis tp members 2 row_bytes 256
 func.func @step() {
-  %p = rt.arena 0
-  %p0 = rt.arena 4096
-  %p1 = rt.arena 8192
-  %x = rt.arena 12288
+  %p = rt.arena 0 bytes 64
+  %p0 = rt.arena 4096 bytes 64
+  %p1 = rt.arena 8192 bytes 64
+  %x = rt.arena 12288 bytes 64
   %n = rt.rows gathered
   rt.collective_start @site0 source %p slices %p0, %p1
   rt.launch @k gathered grid(%n) args(%x) : !rt.ptr
-  // expected-error @below {{runtime form: 'rt.launch' takes address 8192 of the arena while @site0 is in flight; wait for it first}}
+  // expected-error @below {{runtime form: 'rt.launch' takes bytes [8192, 8256) of the arena, of which the exchange has bytes [8192, 8256), while @site0 is in flight; wait for it first}}
   rt.launch @k grid(%n) args(%p1) : !rt.ptr
   rt.collective_wait @site0
   return
@@ -754,13 +755,157 @@ rt.program @program entries {serve = @step} arena 16384 scratch 512
 rt.kernel @k id 0 hash "k2c_aa" variants ["all"]
 rt.collective @site0 site 0 op gather_slices axis tp members 2 row_bytes 256
 func.func @step() {
-  %x = rt.arena 0
-  %all = rt.arena 4096
+  %x = rt.arena 0 bytes 64
+  %all = rt.arena 4096 bytes 64
   %n = rt.rows token
   rt.collective_start @site0 source %x slices %all
-  // expected-error @below {{runtime form: 'rt.launch' takes address 0 of the arena while @site0 is in flight; wait for it first}}
+  // expected-error @below {{runtime form: 'rt.launch' takes bytes [0, 64) of the arena, of which the exchange has bytes [0, 64), while @site0 is in flight; wait for it first}}
   rt.launch @k grid(%n) args(%x) : !rt.ptr
   rt.collective_wait @site0
   return
 }
 rt.program @program entries {serve = @step} arena 16384 scratch 512
+
+// -----
+
+// Not its first byte: some within it.
+rt.kernel @k id 0 hash "k2c_aa" variants ["all"]
+rt.collective @site0 site 0 op gather_slices axis tp members 2 row_bytes 256
+func.func @step() {
+  %x = rt.arena 0 bytes 512
+  %all = rt.arena 4096 bytes 1024
+  %behind = rt.arena 5120 bytes 64
+  %inside = rt.arena 4112 bytes 16
+  %n = rt.rows token
+  rt.collective_start @site0 source %x slices %all
+  rt.launch @k grid(%n) args(%behind) : !rt.ptr
+  // expected-error @below {{runtime form: 'rt.launch' takes bytes [4112, 4128) of the arena, of which the exchange has bytes [4096, 5120), while @site0 is in flight; wait for it first}}
+  rt.launch @k grid(%n) args(%inside) : !rt.ptr
+  rt.collective_wait @site0
+  return
+}
+rt.program @program entries {serve = @step} arena 16384 scratch 512
+
+// -----
+
+// Columns of a value are the value.
+rt.kernel @k id 0 hash "k2c_aa" variants ["all"]
+rt.collective @site0 site 0 op gather_slices axis tp members 2 row_bytes 256
+func.func @step() {
+  %x = rt.arena 0 bytes 512
+  %all = rt.arena 4096 bytes 1024
+  %columns = rt.arena 0 bytes 512 skip 64
+  %n = rt.rows token
+  rt.collective_start @site0 source %x slices %all
+  // expected-error @below {{runtime form: 'rt.launch' takes bytes [0, 512) of the arena, of which the exchange has bytes [0, 512), while @site0 is in flight; wait for it first}}
+  rt.launch @k grid(%n) args(%columns) : !rt.ptr
+  rt.collective_wait @site0
+  return
+}
+rt.program @program entries {serve = @step} arena 16384 scratch 512
+
+// -----
+
+// Layers go on by turns, whatever computes their numbers: each behind its own start. No diagnostic.
+rt.collective @site0 site 0 op gather_slices axis tp members 2 row_bytes 256
+func.func private @begin(%l: index) {
+  %x = rt.arena 0 bytes 512
+  %all = rt.arena 512 bytes 1024
+  rt.collective_start @site0 layer %l source %x slices %all
+  return
+}
+func.func private @end(%l: index) {
+  rt.collective_wait @site0 layer %l
+  return
+}
+func.func @halves() {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c4 = arith.constant 4 : index
+  scf.for %l = %c0 to %c4 step %c1 {
+    %next = arith.addi %l, %c1 : index
+    func.call @begin(%next) : (index) -> ()
+    rt.second_half {
+      func.call @begin(%l) : (index) -> ()
+    }
+    %again = arith.addi %l, %c1 : index
+    func.call @end(%again) : (index) -> ()
+    rt.second_half {
+      func.call @end(%l) : (index) -> ()
+    }
+  }
+  func.call @begin(%c4) : (index) -> ()
+  %four = arith.constant 4 : index
+  func.call @end(%four) : (index) -> ()
+  return
+}
+rt.program @program entries {serve_halves = @halves} arena 8192 second 4096 scratch 512
+
+// -----
+
+rt.collective @site0 site 0 op gather_slices axis tp members 2 row_bytes 256
+func.func private @begin(%l: index) {
+  %x = rt.arena 0 bytes 512
+  %all = rt.arena 512 bytes 1024
+  rt.collective_start @site0 layer %l source %x slices %all
+  return
+}
+func.func private @end(%l: index) {
+  // expected-error @below {{runtime form: the wait for @site0 is of another layer than its start; go on with the layer that has begun it}}
+  rt.collective_wait @site0 layer %l
+  return
+}
+func.func @step() {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c4 = arith.constant 4 : index
+  scf.for %l = %c0 to %c4 step %c1 {
+    func.call @begin(%l) : (index) -> ()
+    func.call @end(%c1) : (index) -> ()
+  }
+  return
+}
+rt.program @program entries {serve = @step} arena 8192 scratch 512
+
+// -----
+
+// The next turn of a loop is of another layer.
+rt.collective @site0 site 0 op gather_slices axis tp members 2 row_bytes 256
+func.func private @begin(%l: index) {
+  %x = rt.arena 0 bytes 512
+  %all = rt.arena 512 bytes 1024
+  rt.collective_start @site0 layer %l source %x slices %all
+  return
+}
+func.func private @end(%l: index) {
+  rt.collective_wait @site0 layer %l
+  return
+}
+func.func @step() {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c4 = arith.constant 4 : index
+  func.call @begin(%c0) : (index) -> ()
+  // expected-error @below {{runtime form: 'scf.for' starts @site0 on some path alone; start and wait on both sides of it, or within}}
+  scf.for %l = %c0 to %c4 step %c1 {
+    func.call @end(%c0) : (index) -> ()
+    func.call @begin(%l) : (index) -> ()
+  }
+  func.call @end(%c0) : (index) -> ()
+  return
+}
+rt.program @program entries {serve = @step} arena 8192 scratch 512
+
+// -----
+
+module attributes {dist.topology = #dist.topology<"cpu4x2", ranks = 8 on 4 nodes>} {
+  // expected-error @below {{runtime form: @site0 has 2 members, and group rail of the plan 4; have all of the group}}
+  rt.collective @site0 site 0 op all_to_all_rows axis rail members 2 row_bytes 256
+  func.func @step() {
+    %p = rt.arena 0 bytes 256
+    %c = rt.arena 256 bytes 32
+    rt.collective_start @site0 source %p to %c result %p from %c
+    rt.collective_wait @site0
+    return
+  }
+}

@@ -43,6 +43,8 @@ struct StageRanks {
 
   /// What divides the experts of a layer.
   int64_t expertRanks() const { return ranks / ofExpert; }
+  /// Of a group whose members differ in `axis`.
+  int64_t membersOf(dist::Axis axis) const;
 };
 
 /// Of the stages of the module's plan on its topology: all ranks, where there is no plan or it has one stage.

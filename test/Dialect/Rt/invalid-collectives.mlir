@@ -163,7 +163,7 @@ func.func @launch_c2_collective(%g: i64, %p: !rt.ptr) {
 // -----
 
 func.func @second_half_c1(%g: i64) {
-  %p = rt.arena 0
+  %p = rt.arena 0 bytes 64
   // expected-error @below {{'rt.second_half' op [C1] expects to take indices from outside that are arguments of blocks, got a '!rt.ptr' that was computed there}}
   rt.second_half {
     rt.prefetch %p, %p

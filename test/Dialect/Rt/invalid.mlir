@@ -190,6 +190,11 @@ rt.kernel @k id 0 hash "" variants [] streams 1 items 0 bytes 64
 
 // -----
 
+// expected-error @below {{'rt.kernel' op [C3] expects words of Touch, as "reads|by_row", got "eats"}}
+rt.kernel @k id 0 hash "" variants [] touches ["reads", "eats"]
+
+// -----
+
 func.func @share_c1(%p: !rt.ptr, %n: i64) {
   // expected-error @below {{'rt.share' op [C1] expects positive items and bytes, got -64}}
   %from, %end = rt.share %p grid(%n) items 1 bytes -64 max 4096
@@ -207,8 +212,24 @@ func.func @share_c2(%p: !rt.ptr, %n: i64) {
 // -----
 
 func.func @arena_c1(%i: index, %n: i64) {
-  // expected-error @below {{'rt.arena' op [C1] expects an offset that is not negative, got -64}}
-  %p = rt.arena -64
+  // expected-error @below {{'rt.arena' op [C1] expects an offset and bytes that are not negative, got -64 and 64}}
+  %p = rt.arena -64 bytes 64
+  return
+}
+
+// -----
+
+func.func @arena_c1_bytes() {
+  // expected-error @below {{'rt.arena' op [C1] expects an offset and bytes that are not negative, got 64 and -1}}
+  %p = rt.arena 64 bytes -1
+  return
+}
+
+// -----
+
+func.func @arena_c2() {
+  // expected-error @below {{'rt.arena' op [C2] expects to skip some of 64 bytes, got 64}}
+  %p = rt.arena 0 bytes 64 skip 64
   return
 }
 
@@ -248,7 +269,7 @@ func.func @grid_c1(%i: index, %n: i64) {
 // -----
 
 func.func @launch_c1(%i: index, %n: i64) {
-  %p = rt.arena 0
+  %p = rt.arena 0 bytes 64
   // expected-error @below {{'rt.launch' op [C1] expects @k to be an rt.kernel}}
   rt.launch @k grid(%n) args(%p) : !rt.ptr
   return
@@ -258,7 +279,7 @@ func.func @launch_c1(%i: index, %n: i64) {
 
 rt.kernel @k id 0 hash "k" variants ["all"]
 func.func @launch_c2(%i: index, %n: i64) {
-  %p = rt.arena 0
+  %p = rt.arena 0 bytes 64
   // expected-error @below {{'rt.launch' op [C2] expects a nowait launch to be followed by a launch, got 'rt.sample'}}
   rt.launch nowait @k grid(%n) args(%p) : !rt.ptr
   rt.sample
@@ -270,7 +291,7 @@ func.func @launch_c2(%i: index, %n: i64) {
 
 rt.kernel @k id 0 hash "k" variants ["all"]
 func.func @launch_c2_end(%i: index, %n: i64, %from: index, %to: index) {
-  %p = rt.arena 0
+  %p = rt.arena 0 bytes 64
   scf.for %l = %from to %to step %i {
     // expected-error @below {{'rt.launch' op [C2] expects a nowait launch to be followed by a launch, got the end of the block}}
     rt.launch nowait @k grid(%n) args(%p) : !rt.ptr
@@ -282,7 +303,7 @@ func.func @launch_c2_end(%i: index, %n: i64, %from: index, %to: index) {
 
 rt.kernel @k id 0 hash "k" variants ["all"] streams 1 items 2 bytes 2048
 func.func @launch_c3(%n: i64) {
-  %p = rt.arena 0
+  %p = rt.arena 0 bytes 64
   // expected-error @below {{'rt.launch' op [C3] expects argument 1, which @k streams, to be an address, got '!rt.ptr'}}
   rt.launch @k grid(%n) args(%p) : !rt.ptr
   return
@@ -292,8 +313,18 @@ func.func @launch_c3(%n: i64) {
 
 rt.kernel @k id 0 hash "k" variants ["all"] streams 1 items 2 bytes 2048
 func.func @launch_c3_type(%n: i64) {
-  %p = rt.arena 0
+  %p = rt.arena 0 bytes 64
   // expected-error @below {{'rt.launch' op [C3] expects argument 1, which @k streams, to be an address, got '!rt.ptr', 'i64'}}
+  rt.launch @k grid(%n) args(%p, %n) : !rt.ptr, i64
+  return
+}
+
+// -----
+
+rt.kernel @k id 0 hash "k" variants ["all"] touches ["reads"]
+func.func @launch_c6(%n: i64) {
+  %p = rt.arena 0 bytes 64
+  // expected-error @below {{'rt.launch' op [C6] expects 1 arguments, which @k touches, got 2}}
   rt.launch @k grid(%n) args(%p, %n) : !rt.ptr, i64
   return
 }

@@ -19,10 +19,10 @@ rt.kernel @unpack id 0 hash "9a3f" variants ["all"]
 // CHECK-LABEL: func.func @layer(
 // CHECK-SAME: %[[L:.*]]: index
 func.func @layer(%l: index) {
-  %m = rt.arena 0
-  %sent = rt.arena 4096
-  %in = rt.arena 8192
-  %came = rt.arena 12288
+  %m = rt.arena 0 bytes 64
+  %sent = rt.arena 4096 bytes 64
+  %in = rt.arena 8192 bytes 64
+  %came = rt.arena 12288 bytes 64
   // CHECK: %[[PLACES:places]] = rt.placement[%[[L]]] experts 384 slots 384 places of rank count 769
   %p = rt.placement[%l] experts 384 slots 384 places of rank count 769
   // CHECK: %[[HELD:held]] = rt.placement[%[[L]]] experts 384 slots 384 held of rank count 48
@@ -31,15 +31,15 @@ func.func @layer(%l: index) {
   %s = rt.placement[%l] experts 384 slots 384 subtrees of node count 384
   // CHECK: rt.collective_start @site0 layer %[[L]] source %{{.*}} to %{{.*}} result %{{.*}} from %{{.*}}
   rt.collective_start @site0 layer %l source %m to %sent result %in from %came
-  // CHECK: rt.collective_wait @site0
-  rt.collective_wait @site0
+  // CHECK: rt.collective_wait @site0 layer %[[L]]
+  rt.collective_wait @site0 layer %l
   // CHECK: %[[N:arrived]] = rt.arrived @site0
   %n = rt.arrived @site0
   // CHECK: rt.grid %[[N]]
   %g = rt.grid %n slots 1 rows_per_item 1 items 1
   // CHECK: rt.launch @unpack in @site0 grid(%{{.*}}) args(%{{.*}}, %{{.*}}) : !rt.ptr, !rt.ptr
-  %x = rt.arena 16384
-  %w = rt.arena 20480
+  %x = rt.arena 16384 bytes 64
+  %w = rt.arena 20480 bytes 64
   rt.launch @unpack in @site0 grid(%g) args(%x, %w) : !rt.ptr, !rt.ptr
   // CHECK: rt.launch nowait @unpack in @site0 grid(
   rt.launch nowait @unpack in @site0 grid(%g) args(%x, %w) : !rt.ptr, !rt.ptr
@@ -55,7 +55,7 @@ func.func @layer(%l: index) {
 func.func @stage() {
   // CHECK: %[[FROM:from]], %[[END:end]] = rt.stage_layers 1 to 61
   %from, %end = rt.stage_layers 1 to 61
-  %x = rt.arena 0
+  %x = rt.arena 0 bytes 64
   // CHECK: rt.collective_start @site2 rows %{{.*}}
   rt.collective_start @site2 rows %x
   rt.collective_wait @site2
@@ -66,9 +66,9 @@ func.func @stage() {
 // CHECK-LABEL: func.func @slices(
 // CHECK-SAME: %[[L:.*]]: index
 func.func @slices(%l: index) {
-  %m = rt.arena 0
-  %in = rt.arena 4096
-  %own = rt.arena 8192
+  %m = rt.arena 0 bytes 64
+  %in = rt.arena 4096 bytes 64
+  %own = rt.arena 8192 bytes 64
   // CHECK: rt.collective_start @site4 layer %[[L]] source %[[M:.*]] slices %[[IN:.*]]
   rt.collective_start @site4 layer %l source %m slices %in
   rt.collective_wait @site4

@@ -28,7 +28,9 @@ rt.kernel @linear_qa id 3 hash "9a3f" variants ["gemv", "tail", "large"]
 // CHECK: rt.kernel @linear_qb id 4 hash "9a40" variants ["gemv"] streams 1 items 24 bytes 6144 cost {rows = "token"}
 rt.kernel @linear_qb id 4 hash "9a40" variants ["gemv"] streams 1 items 24 bytes 6144 cost {rows = "token"}
 
-rt.kernel @unpack id 5 hash "9a41" variants ["gemv"]
+rt.kernel @unpack id 7 hash "9a41" variants ["gemv"]
+// CHECK: rt.kernel @add id 5 hash "77c1" variants ["all"] touches ["reads|by_row", "reads|by_row", "writes|by_row"]
+rt.kernel @add id 5 hash "77c1" variants ["all"] touches ["reads|by_row", "reads|by_row", "writes|by_row"]
 rt.kernel @attention id 6 hash "9a42" variants ["all"]
 rt.collective @site0 site 0 op all_to_all_rows axis ep members 2 row_bytes 14464 quota 256
 
@@ -37,8 +39,10 @@ func.func @step() {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c3 = arith.constant 3 : index
-  // CHECK: rt.arena 4096
-  %x = rt.arena 4096
+  // CHECK: rt.arena 4096 bytes 6144
+  %x = rt.arena 4096 bytes 6144
+  // CHECK: rt.arena 4096 bytes 6144 skip 64
+  %k = rt.arena 4096 bytes 6144 skip 64
   // CHECK: rt.step
   %s = rt.step
   // CHECK: rt.logits

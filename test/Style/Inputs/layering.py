@@ -11,7 +11,7 @@ from tree import CPP, files, lines, report
 
 # Headers of include/k2c/Kernels that are not of the part without MLIR.
 KERNEL_HEADERS = {"Describe.h": "Kernels/Describe", "TileAttr.h": "Kernels/Describe",
-                  "LayoutAttr.h": "Kernels/Describe", "Cpu.h": "Kernels/Cpu"}
+                  "LayoutAttr.h": "Kernels/Describe", "TouchAttr.h": "Kernels/Describe", "Cpu.h": "Kernels/Cpu"}
 # A library's part, where it is not its name without K2C.
 LIBRARIES = {"K2CKernelModel": "Kernels/Model", "K2CKernelDescribe": "Kernels/Describe",
              "K2CKernelCpu": "Kernels/Cpu", "K2CPackage": "Target", "K2CPlanCommand": "tools",

@@ -10,7 +10,7 @@ for i in range(count):
     print(f"func.func @f{i}() {{")
     print(call)
     if starts:
-        print(f"  %p = rt.arena {64 * i}")
+        print(f"  %p = rt.arena {64 * i} bytes 64")
         print(f"  rt.collective_start @site{i} source %p to %p result %p from %p")
         print(call)
         print(f"  rt.collective_wait @site{i}")
