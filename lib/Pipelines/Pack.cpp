@@ -217,6 +217,8 @@ Status packBundle(const PackBundleOptions &options) {
   Expected<PackReport> report = packWeights(*map, CheckpointTensors(std::move(*checkpoint)), bundle, pack);
   if (!report)
     return report.takeError();
+  if (Status status = removeStrayBlobs(bundle); !status)
+    return status;
   if (manifest["topology"]["ranks"] != 1)
     if (Status status = writePackedRanks(bundle, ranks->ranks, report->common); !status)
       return status;

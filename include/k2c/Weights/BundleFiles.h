@@ -26,7 +26,7 @@ Status replaceFile(const std::string &path, const std::string &text);
 Expected<VerifyReport> verifyBundleFiles(const std::string &bundle);
 
 /// Removes blobs that neither the index nor the weight map of `bundle` names: what an interrupted compile of something
-/// else left.
+/// else left, or weights of ranks for which the bundle was packed before.
 Status removeStrayBlobs(const std::string &bundle);
 
 } // namespace k2c
