@@ -85,8 +85,8 @@ def objects():
 class Bundle:
     """A compiled program and what it prints."""
 
-    def __init__(self, folder):
-        self.folder = folder
+    def __init__(self, folder, source=None):
+        self.folder, self.source = folder, source
         with open(os.path.join(folder, "manifest.json")) as file:
             self.manifest = json.load(file)
 
@@ -119,7 +119,7 @@ def rows(lists):
 def compile_into(folder, source, *options):
     """The bundle `folder`, made anew; the objects of kernels are shared with other bundles."""
     _compile(source, folder, "--cache-dir", objects(), "--jobs", "1", *options)
-    return Bundle(folder)
+    return Bundle(folder, source)
 
 
 def compiled(source, *options):
@@ -132,4 +132,4 @@ def compiled(source, *options):
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not os.path.exists(os.path.join(folder, "manifest.json")):
             return compile_into(folder, source, *options)
-    return Bundle(folder)
+    return Bundle(folder, source)

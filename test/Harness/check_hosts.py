@@ -4,8 +4,9 @@ Hosts are network namespaces of this machine (hosts.py), joined by links of 200 
 which every run is DIR/launch.sh --hosts, or ucx, with DIR/launch.sh --node on each host. CASE: bits (logits and routes
 of one rank, byte by byte), pause (a link that is down for a while changes nothing), killed, stopped, unplugged,
 interrupted (how the job ends; seconds are printed), differing (a bundle unlike that of rank 0), damaged (a blob),
-missing (no bundle), links (no more than what a link carries is found, and k2c plans with it). Nothing may be left on
-any host.
+missing (no bundle), links (no more than what a link carries is found, and k2c plans with it), traffic (what perplexity
+of a text sends, under each route limit: counted as in check_traffic.py, and on the links hardly more). Nothing may be
+left on any host.
 """
 import contextlib
 import os
@@ -19,6 +20,7 @@ import time
 from bundles import Failure, compiled, json_file, output
 from check_invariance import draw
 from check_ranks import LIMITS, culprit, expect, topology
+from check_traffic import Program, read
 from hosts import Hosts
 from launched import Launched
 
@@ -140,7 +142,25 @@ def links(run, _):
     print(f"{rate} MB/s of {MBIT / 8}, of which each of {run.per_node} ranks gets {share}")
 
 
-CASES = (bits, pause, killed, stopped, unplugged, interrupted, differing, damaged, missing, links)
+def traffic(run, one):
+    nodes, vocab = len(run.hosts.names), one.manifest["model"]["vocab"]
+    for limit in ((), ("--route-limit", "2"), ("--route-limit", "1")):
+        program = Program(one.source, run.per_node * nodes, nodes, limit, limits=())
+        launched = Launched(program.bundle, run.hosts, run.library)
+        with tempfile.TemporaryDirectory() as work, json_file([draw(8192, vocab, 1)]) as text:
+            stats, counters = os.path.join(work, "stats.json"), os.path.join(work, "counters.json")
+            before = run.hosts.sent()
+            launched.output("perplexity", text, "--expert-stats", stats, "--counters", counters, "--json")
+            sent = run.hosts.sent() - before
+            placement = os.path.join(program.bundle.folder, "placement.json")
+            program.check(stats, read(counters), placement, "--placement", placement)
+            payload = read(counters)["tiers"]["network"]["payload_bytes"]
+        if not payload <= sent <= 1.1 * payload + 4e6:
+            raise Failure(f"{limit}: links carried {sent} bytes for {payload} of payload")
+        print(f"{' '.join(limit) or 'no limit'}: {payload} bytes of payload, {sent} on the links")
+
+
+CASES = (bits, pause, killed, stopped, unplugged, interrupted, differing, damaged, missing, links, traffic)
 
 
 def main(checkpoint, shape, library, *cases):

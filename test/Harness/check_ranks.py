@@ -3,14 +3,14 @@
 CHECKPOINT is a folder, or wide-KIND, which benchmarks/checkpoints.py writes. RANKS ranks of one core on NODES nodes (as
 many as ranks, unless it is said), as threads of one process. One prompt leaves all other ranks idle in every step; 11
 prompts of many lengths share the ranks. Compared with a bundle of one rank, byte by byte: every logit, the hidden state
-after every layer, the experts of every token and their weights, and generated tokens; read whole, in chunks, and with
-two workers a rank. Unless the options say something else of them, steps of more than half of their limit go in two
-halves, and smaller ones whole.
+after every layer, the experts of every token and their weights, perplexity, and generated tokens; read whole, in
+chunks, and with two workers a rank. Unless the options say something else of them, steps of more than half of their
+limit go in two halves, and smaller ones whole.
 """
 import os
 import sys
 
-from bundles import Failure, compiled, objects
+from bundles import Failure, compiled, json_file, objects
 from check_invariance import draw
 from wide import checkpoint as found
 
@@ -88,6 +88,8 @@ def compare(one, several, prompts):
     for command in ("hidden", "routes"):
         ids = ",".join(map(str, longest))
         expect(command, one.json(command, "--prompt-ids", ids), several.json(command, "--prompt-ids", ids, *LOCAL))
+    with json_file([prompt for prompt in prompts if len(prompt) > 1]) as texts:
+        expect("perplexity", one.json("perplexity", texts), several.json("perplexity", texts, *LOCAL))
     expect("generated tokens", one.generate(longest[:9], 6)["ids"], several.generate(longest[:9], 6, *LOCAL)["ids"])
 
 

@@ -41,9 +41,9 @@ def expect(what, found, wanted):
 class Program:
     """A bundle of several ranks."""
 
-    def __init__(self, checkpoint, ranks, nodes, options):
+    def __init__(self, checkpoint, ranks, nodes, options, limits=LIMITS):
         self.checkpoint, self.topology = checkpoint, topology(ranks, nodes)
-        self.bundle = compiled(checkpoint, "--topology", self.topology, *LIMITS, *options)
+        self.bundle = compiled(checkpoint, "--topology", self.topology, *limits, *options)
         layout = dict(entry.split("=") for entry in self.bundle.manifest["layout"].split(","))
         of_node, self.stages, replicas = ranks // nodes, int(layout.get("pp", 1)), int(layout.get("replicas", 1))
         self.of_stage = ranks // (self.stages * replicas)

@@ -95,6 +95,15 @@ class Hosts:
         """Takes the host's cable out ("down") or puts it back ("up")."""
         _do("ip", "-n", self.switch, "link", "set", f"port{host}", state)
 
+    def sent(self):
+        """Bytes that all hosts have put on their links so far, as /proc/net/dev has them: with headers of Ethernet."""
+        total = 0
+        for name in self.names:
+            show = ["ip", "netns", "exec", name, "cat", "/proc/net/dev"]
+            text = subprocess.run(show, check=True, capture_output=True, text=True).stdout
+            total += next(int(line.split()[9]) for line in text.splitlines() if line.strip().startswith("eth0:"))
+        return total
+
     def run(self, host, command, **options):
         """A process on the host, as of subprocess.Popen, in a session of its own."""
         return subprocess.Popen([self.agent, self.names[host], *command], start_new_session=True, **options)

@@ -130,6 +130,19 @@ TEST(RunCounters, HaveWhatRanksSent) {
   EXPECT_TRUE(counters["layers"]["1"].contains("balancedness"));
 }
 
+TEST(RunCounters, PerplexityReadsAWindowOnEachRank) {
+  const FakeBundle one, several("fake_ranks3");
+  one.writeFile("text.json", "[[1,2,3],[9,8,7],[7,6,5],[5,5,5],[1,9,1]]");
+  const std::vector<std::string> words = {"perplexity", one.path("text.json"), "--json"};
+  std::vector<std::string> local = words;
+  local.insert(local.end(), {"--transport", "local", "--counters", several.path("counters.json")});
+  EXPECT_EQ(runBundle(several, local).out, runBundle(one, words).out);
+  const json counters = json::parse(std::ifstream(several.path("counters.json")));
+  EXPECT_EQ(counters["steps"], 2) << "of a window on each rank, and of the two that are left";
+  for (const auto &[rank, tokens] : {std::pair{0, 6}, {1, 6}, {2, 3}})
+    EXPECT_EQ(counters["ranks"][rank]["tokens"], tokens) << counters["ranks"];
+}
+
 TEST(RunCounters, WhatKeepsThemFromBeingWritten) {
   const FakeBundle one, several("fake_ranks2");
   const std::string file = several.path("c.json");

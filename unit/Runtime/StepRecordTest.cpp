@@ -40,7 +40,7 @@ protected:
   }
   std::vector<std::byte> written() const {
     std::vector<std::byte> record;
-    writeStepRecord(manifest, from, step, 3, /*wantsLogits=*/true, record);
+    writeStepRecord(manifest, from, step, 3, wanted, record);
     return record;
   }
   Expected<ReceivedStep> read(const std::vector<std::byte> &record) {
@@ -63,6 +63,7 @@ protected:
   Manifest manifest = *readManifest(*readFileList(fake.folder));
   StepArrays from = std::move(*StepArrays::allocateOwn(manifest)), to = std::move(*StepArrays::allocateOwn(manifest));
   k2rt_ir_step step;
+  WantedOutputs wanted = {/*logits=*/true};
 };
 
 } // namespace
@@ -81,6 +82,26 @@ TEST_F(Records, AreReadAsTheyWereWritten) {
   EXPECT_EQ(to.sampling[0].seed, 77u);
   EXPECT_EQ(to.sampling[1].position, 2);
   EXPECT_EQ(received->step.forced_experts, nullptr);
+  EXPECT_EQ(received->targets, nullptr);
+}
+
+TEST_F(Records, TargetsTravelAlong) {
+  const int32_t targets[] = {96, -1};
+  wanted = {/*logits=*/false, targets};
+  const std::vector<std::byte> record = written();
+  Expected<ReceivedStep> received = read(record);
+  ASSERT_TRUE(received) << received.error().text();
+  EXPECT_EQ(received->header.flags, uint32_t(hasSampling | givesLogProbabilities));
+  EXPECT_EQ(std::vector<int32_t>(received->targets, received->targets + 2), (std::vector<int32_t>{96, -1}));
+  const ResultLayout layout = resultLayout(manifest, 5, 2, received->header.flags);
+  EXPECT_EQ(layout.logProbabilities, 8) << "behind two samples";
+  EXPECT_EQ(layout.bytes, 16);
+}
+
+TEST_F(Records, TargetsOutsideTheVocabularyAreRefused) {
+  const int32_t targets[] = {3, 97};
+  wanted = {/*logits=*/false, targets};
+  EXPECT_EQ(saidOf([] {}), "targets[1] is 97, must be within -1..96");
 }
 
 TEST_F(Records, ForcedRoutesTravelAlong) {
@@ -123,7 +144,7 @@ TEST_F(Records, CountsBeyondTheLimitsAreRefused) {
 }
 
 TEST_F(Records, HalvesAreOfProgramsThatHaveThem) {
-  EXPECT_EQ(saidOfHeader(&StepRecordHeader::flags, inHalves), "flags is 128, must be within 0..127");
+  EXPECT_EQ(saidOfHeader(&StepRecordHeader::flags, inHalves), "flags is 256, must be within 0..255");
   manifest.ranks.halves = {4, 1};
   EXPECT_EQ(saidOfHeader(&StepRecordHeader::kind, stepRecord), "token_rows is 5, must be within 0..4");
   std::vector<std::byte> record = written();

@@ -31,6 +31,7 @@ struct RankMemory {
 struct StepResults {
   const float *logits = nullptr;
   const int32_t *samples = nullptr;
+  const float *logProbabilities = nullptr; ///< of the tokens that were asked for; the engine's, a device has none
 };
 
 class Device {

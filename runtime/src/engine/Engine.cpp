@@ -81,12 +81,13 @@ Status Engine::choosePlacements() {
   return {};
 }
 
-void Engine::prepare(int32_t microbatch, int32_t rank, const k2rt_ir_step &asked, bool wantsLogits) {
+void Engine::prepare(int32_t microbatch, int32_t rank, const k2rt_ir_step &asked, const WantedOutputs &wanted) {
   k2rt_ir_step step = asked;
   if (capturesExperts() && !step.capture_experts)
     step.capture_experts = chosen.data();
   if (!member) {
     only = step;
+    onlyWanted = wanted;
     return theRank->upload(step);
   }
   if (rank == 0) {
@@ -96,10 +97,10 @@ void Engine::prepare(int32_t microbatch, int32_t rank, const k2rt_ir_step &asked
   }
   RankStep &of = underWay[microbatch].ranks[rank];
   of.prepared = step;
-  of.flags = flagsOf(step, wantsLogits);
+  of.flags = flagsOf(step, wanted);
   countRows(step);
   AllRecords &records = underWay[microbatch].records;
-  writeStepRecord(manifest(), of.arrays, step, steps, wantsLogits, records.records);
+  writeStepRecord(manifest(), of.arrays, step, steps, wanted, records.records);
   records.ends.push_back(static_cast<int64_t>(records.records.size()));
 }
 
@@ -203,6 +204,7 @@ void Engine::bringOutputs(Microbatch &microbatch, int32_t dataRank) {
       const int64_t count = std::lower_bound(outputs, end, rows.end) - outputs - first;
       bring(to.layout.samples, sizeof(int32_t), first, count);
       bring(to.layout.logits, manifest().vocab * static_cast<int64_t>(sizeof(float)), first, count);
+      bring(to.layout.logProbabilities, sizeof(float), first, count);
     }
   }
 }
@@ -247,9 +249,19 @@ void Engine::countCaptured(int32_t microbatch) {
   }
 }
 
+StepResults Engine::onlyResults() {
+  StepResults results = theRank->results();
+  if (onlyWanted.targets) {
+    probabilities.resize(static_cast<size_t>(only.output_rows));
+    theRank->logProbabilities(onlyWanted.targets, only.output_rows, probabilities.data());
+    results.logProbabilities = probabilities.data();
+  }
+  return results;
+}
+
 StepResults Engine::results(int32_t number, int32_t rank) {
   if (!member)
-    return theRank->results();
+    return onlyResults();
   Microbatch &microbatch = underWay[number];
   const k2rt_ir_step &step = microbatch.ranks[rank].prepared;
   const int64_t topK = manifest().topK;
@@ -259,8 +271,11 @@ StepResults Engine::results(int32_t number, int32_t rank) {
   bringLargest(microbatch, rank, static_cast<float *>(step.capture_max_logit));
   bringOutputs(microbatch, rank);
   const StageResults last = resultsOf(microbatch, rank * manifest().ranks.tp, manifest().ranks.stageCount() - 1);
-  return {last.layout.logits < 0 ? nullptr : reinterpret_cast<const float *>(last.results + last.layout.logits),
-          reinterpret_cast<const int32_t *>(last.results + last.layout.samples)};
+  const auto floatsAt = [&last](int64_t part) {
+    return part < 0 ? nullptr : reinterpret_cast<const float *>(last.results + part);
+  };
+  return {floatsAt(last.layout.logits), reinterpret_cast<const int32_t *>(last.results + last.layout.samples),
+          floatsAt(last.layout.logProbabilities)};
 }
 
 void Engine::interrupt() {

@@ -49,8 +49,8 @@ public:
   std::vector<PagePool> &pages(int32_t rank) { return member ? freePages[rank] : theRank->pages(); }
 
   /// The next step of `rank`, from its arrays(); every rank has one, of no rows perhaps. Of several ranks, forced
-  /// routes may be overwritten for the next one then. `wantsLogits`: its results are to have them.
-  void prepare(int32_t microbatch, int32_t rank, const k2rt_ir_step &step, bool wantsLogits);
+  /// routes may be overwritten for the next one then. Of one rank, `wanted` has to stay up to the results.
+  void prepare(int32_t microbatch, int32_t rank, const k2rt_ir_step &step, const WantedOutputs &wanted);
   /// Begins what was prepared of a microbatch that is not under way.
   Status submit(int32_t microbatch);
   /// Waits for the one that was submitted first of those under way.
@@ -106,6 +106,7 @@ private:
     ResultLayout layout;
     int64_t firstLayer, endLayer; ///< of which it has captured
   };
+  StepResults onlyResults();
   StageResults resultsOf(Microbatch &of, int64_t source, int64_t stage);
   std::vector<RowRange> rowsOf(const Microbatch &of, int64_t source) const;
   template <class T>
@@ -130,6 +131,8 @@ private:
   int64_t promptRows = 0, generatedRows = 0; ///< of the step that is prepared, of all ranks
   int64_t maxRows = 0;                       ///< of it, of one rank
   k2rt_ir_step only = {};                    ///< of one rank: the step that was prepared
+  WantedOutputs onlyWanted;                  ///< of it
+  std::vector<float> probabilities;          ///< its results, where they are wanted
   std::optional<ExpertStatistics> counted;
   std::optional<RouteTraffic> routed;
   std::vector<int32_t> chosen;        ///< what steps capture for these two, of a rank at a time

@@ -1,6 +1,7 @@
 // The order of allocation is that of the certificate's lines: step arrays, cache planes, arena.
 #include "engine/Rank.h"
 #include "engine/StepRows.h"
+#include "k2rt/Sampler.h"
 
 namespace k2c::runtime {
 
@@ -34,6 +35,13 @@ const k2rt_ir_step &Rank::sliced(const k2rt_ir_step &whole) {
       slices[0].second = &slices[1];
   }
   return slices[0];
+}
+
+void Rank::logProbabilities(const int32_t *targets, int64_t rows, float *to) const {
+  const int64_t vocab = bundle.manifest.vocab;
+  const float *logits = results().logits;
+  for (int64_t row = 0; row < rows; ++row, logits += vocab)
+    to[row] = targets[row] < 0 ? 0 : runtime::logProbabilities(logits, vocab, targets[row], /*top=*/0)[0].value;
 }
 
 /// Where a plane would begin if it had the layers before those of the rank: programs count layers from the first.

@@ -33,6 +33,8 @@ public:
   /// Runs the program's step function on it.
   Status run() { return device->run(entry); }
   StepResults results() const { return device->results(); }
+  /// Of the last run: of `rows` output rows, the log probability of the token that `targets` has for each; 0 of -1.
+  void logProbabilities(const int32_t *targets, int64_t rows, float *to) const;
   void interrupt() { device->interrupt(); }
 
 private:

@@ -200,6 +200,8 @@ Status RankMember::compute() {
   std::copy_n(results.samples, header.outputRows, partAt<int32_t>(own.data(), layout.samples));
   if (layout.logits >= 0)
     std::copy_n(results.logits, header.outputRows * manifest.vocab, partAt<float>(own.data(), layout.logits));
+  if (layout.logProbabilities >= 0)
+    theRank->logProbabilities(current.targets, header.outputRows, partAt<float>(own.data(), layout.logProbabilities));
   return {};
 }
 

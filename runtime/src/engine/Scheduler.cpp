@@ -185,7 +185,8 @@ Status Scheduler::submit(int32_t microbatch) {
       continue;
     plan(rank);
     build(rank);
-    engine.prepare(microbatch, rank.number, rank.step, static_cast<bool>(events.logits));
+    const int32_t *targets = events.logProbability ? rank.targets.data() : nullptr;
+    engine.prepare(microbatch, rank.number, rank.step, {static_cast<bool>(events.logits), targets});
   }
   last = microbatch;
   underWay.push_back(microbatch);
@@ -242,6 +243,8 @@ Status Scheduler::deliver(const RankPlan &rank, const StepResults &results) {
         continue;
       if (events.logits)
         events.logits(sequence, position, results.logits + output * manifest.vocab);
+      if (events.logProbability && position + 1 < sequence.promptTokens)
+        events.logProbability(sequence, position, results.logProbabilities[output]);
       const int32_t id = results.samples[output++];
       if (position + 1 < sequence.promptTokens)
         continue;

@@ -73,6 +73,8 @@ struct Sequence {
 struct StepEvents {
   /// The logits after the token at `position`. Prompt rows (as the request asks) and generated ones.
   std::function<void(const Sequence &, int64_t position, const float *logits)> logits;
+  /// The log probability of the prompt's token behind the one at `position`, of prompts with all logits.
+  std::function<void(const Sequence &, int64_t position, float value)> logProbability;
   /// A new token; `isEos`: it is one of the manifest's. Return false to end the sequence (Finish::stop).
   std::function<bool(const Sequence &, int32_t id, bool isEos)> token;
   std::function<void(const Sequence &)> finished;
@@ -129,6 +131,7 @@ private:
     int64_t tokens = 0;              ///< of its sequences
     std::vector<Sequence *> batch{}; ///< of the step being built
     k2rt_ir_step step{};
+    std::vector<int32_t> targets{}; ///< of its output rows, where log probabilities are wanted
   };
 
   void admit();

@@ -9,6 +9,7 @@ void Scheduler::build(RankPlan &rank) {
   StepArrays &a = rank.arrays;
   k2rt_ir_step &step = rank.step;
   step = a.step();
+  rank.targets.resize(static_cast<size_t>(manifest.outputRows()));
   bool samples = false;
   for (size_t row = 0; row < rank.batch.size(); ++row) {
     buildRows(rank, *rank.batch[row], static_cast<int64_t>(row));
@@ -50,6 +51,7 @@ void Scheduler::buildRows(RankPlan &rank, const Sequence &sequence, int64_t sequ
       a.sampling[step.output_rows] = sequence.request.sampling;
       a.sampling[step.output_rows].position = position + 1;
     }
+    rank.targets[step.output_rows] = position + 1 < sequence.promptTokens ? sequence.ids[position + 1] : -1;
     a.outputs[step.output_rows++] = static_cast<int32_t>(row);
   }
 }

@@ -16,8 +16,8 @@ namespace {
 
 int64_t padded(int64_t bytes) { return (bytes + recordUnit - 1) / recordUnit * recordUnit; }
 
-/// Calls visit(array, count) for the arrays of a step in the order of the record. Forced routes, which are no arrays of
-/// the engine, come last and are the caller's.
+/// Calls visit(array, count) for the arrays of a step in the order of the record. Targets and forced routes, which
+/// are no arrays of the engine, come last and are the caller's.
 template <class Arrays, class Visit>
 void visitArrays(const StepRecordHeader &header, Arrays &arrays, size_t groups, Visit &visit) {
   const int64_t rows = header.tokenRows, sequences = header.seqRows;
@@ -52,6 +52,8 @@ int64_t recordBytes(const Manifest &manifest, const StepRecordHeader &header, co
   Sizer size;
   size(&header, 1);
   visitArrays(header, arrays, manifest.groups.size(), size);
+  if (header.flags & givesLogProbabilities)
+    size(static_cast<const int32_t *>(nullptr), header.outputRows);
   if (header.flags & hasForced) {
     const int64_t entries = forcedEntries(manifest, header.tokenRows);
     size(static_cast<const int32_t *>(nullptr), entries);
@@ -211,12 +213,13 @@ bool checkRows(const StepRecordHeader &header, const Manifest &manifest, const S
 
 } // namespace
 
-uint32_t flagsOf(const k2rt_ir_step &step, bool wantsLogits) {
+uint32_t flagsOf(const k2rt_ir_step &step, const WantedOutputs &wanted) {
   uint32_t flags = 0;
   const auto add = [&flags](bool has, StepFlag flag) { flags |= has ? uint32_t(flag) : 0; };
   add(step.sampling != nullptr, hasSampling);
   add(step.forced_experts != nullptr, hasForced);
-  add(wantsLogits, givesLogits);
+  add(wanted.logits, givesLogits);
+  add(wanted.targets != nullptr, givesLogProbabilities);
   add(step.capture_experts != nullptr, givesExperts);
   add(step.capture_weights != nullptr, givesWeights);
   add(step.capture_hidden != nullptr, givesHidden);
@@ -239,10 +242,10 @@ int64_t recordCapacity(const Manifest &manifest, const StepArrays &arrays) {
 }
 
 void writeStepRecord(const Manifest &manifest, const StepArrays &arrays, const k2rt_ir_step &step, int64_t number,
-                     bool wantsLogits, std::vector<std::byte> &record) {
+                     const WantedOutputs &wanted, std::vector<std::byte> &record) {
   StepRecordHeader header = {
-      stepRecordFormat,           stepRecord, number, step.token_rows, step.output_rows, step.seq_rows, 0,
-      flagsOf(step, wantsLogits), 0};
+      stepRecordFormat,      stepRecord, number, step.token_rows, step.output_rows, step.seq_rows, 0,
+      flagsOf(step, wanted), 0};
   for (size_t group = 0; group < manifest.groups.size(); ++group)
     for (int64_t s = 0; s < header.seqRows; ++s)
       header.tablePages =
@@ -250,6 +253,8 @@ void writeStepRecord(const Manifest &manifest, const StepArrays &arrays, const k
   Writer write(record);
   write(&header, 1);
   visitArrays(header, arrays, manifest.groups.size(), write);
+  if (header.flags & givesLogProbabilities)
+    write(wanted.targets, header.outputRows);
   if (header.flags & hasForced) {
     const int64_t entries = forcedEntries(manifest, header.tokenRows);
     write(static_cast<const int32_t *>(step.forced_experts), entries);
@@ -304,6 +309,11 @@ Expected<ReceivedStep> readStepRecord(const Manifest &manifest, const std::byte 
   received.step.output_rows = header.outputRows;
   received.step.seq_rows = header.seqRows;
   received.step.sampling = header.flags & hasSampling ? arrays.sampling : nullptr;
+  if (header.flags & givesLogProbabilities) {
+    received.targets = read.refer<int32_t>(header.outputRows);
+    if (!check.within("targets", received.targets, header.outputRows, -1, manifest.vocab - 1))
+      return check.status().takeError();
+  }
   if (header.flags & hasForced) {
     const int64_t entries = forcedEntries(manifest, header.tokenRows);
     const auto *experts = read.refer<int32_t>(entries);
@@ -325,6 +335,8 @@ ResultLayout resultLayout(const Manifest &manifest, int64_t tokenRows, int64_t o
   layout.samples = place(outputRows);
   if (flags & givesLogits)
     layout.logits = place(outputRows * manifest.vocab);
+  if (flags & givesLogProbabilities)
+    layout.logProbabilities = place(outputRows);
   if (flags & givesExperts)
     layout.experts = place(forcedEntries(manifest, tokenRows));
   if (flags & givesWeights)

@@ -2,7 +2,9 @@
 //
 //   record    header, then the arrays of k2rt_ir_step that a program reads; append slots and rows of sequences follow
 //             from the others, so they are not sent
-//   results   samples, and what was asked for: logits, captured routes, hidden states, largest attention logits
+//   results   samples, and what was asked for: logits or log probabilities of some tokens, captured routes, hidden
+//   states,
+//             largest attention logits
 //
 // A record is hostile input: it is held against the limits of the manifest before an entry of it is used. Both are
 // multiples of recordUnit bytes, each array of them begins at one.
@@ -29,7 +31,7 @@ struct StepRecordHeader {
   uint32_t flags;     ///< StepFlag, or-ed
   uint32_t table;     ///< of the placement, by which the step goes (Placement.h)
 };
-inline constexpr uint32_t stepRecordFormat = 0x3153326b; // "k2S1"
+inline constexpr uint32_t stepRecordFormat = 0x3253326b; // "k2S2"
 enum StepRecordKind : uint32_t { stepRecord = 0, endRecord = 1, countersRecord = 2, tracesRecord = 3 };
 /// What a step has or gives beside the rest.
 enum StepFlag : uint32_t {
@@ -40,25 +42,34 @@ enum StepFlag : uint32_t {
   givesWeights = 16,
   givesHidden = 32,
   givesMaxLogits = 64,
-  inHalves = 128, ///< of all ranks
-  allStepFlags = 255,
+  givesLogProbabilities = 128,
+  inHalves = 256, ///< of all ranks
+  allStepFlags = 511,
+};
+
+/// What the results of a step have of its output rows, beside samples.
+struct WantedOutputs {
+  bool logits = false;
+  /// Of each output row the token whose log probability is wanted, -1: none; null: of no row.
+  const int32_t *targets = nullptr;
 };
 
 /// The most bytes that a record of this bundle has, of `arrays` or others like them.
 int64_t recordCapacity(const Manifest &manifest, const StepArrays &arrays);
-/// Appends the record of `step`, which refers to `arrays`. `wantsLogits`: its results have those of all output rows.
+/// Appends the record of `step`, which refers to `arrays`.
 void writeStepRecord(const Manifest &manifest, const StepArrays &arrays, const k2rt_ir_step &step, int64_t number,
-                     bool wantsLogits, std::vector<std::byte> &record);
+                     const WantedOutputs &wanted, std::vector<std::byte> &record);
 /// Writes into the record at `record` what all ranks' records of a step say alike, once it is known: the table of the
 /// placement, and whether it goes in halves.
 void setShared(std::byte *record, size_t table, bool goesInHalves);
 /// Appends a record that is no step, but the end of the run or a wish for what ranks have counted or traced.
 void writeOtherRecord(StepRecordKind kind, int64_t number, std::vector<std::byte> &record);
 
-/// A record that was received: a step that refers to `arrays` and, for forced routes, to the record.
+/// A record that was received: a step that refers to `arrays` and, for forced routes and targets, to the record.
 struct ReceivedStep {
   StepRecordHeader header;
-  k2rt_ir_step step; ///< captures nothing yet
+  k2rt_ir_step step;      ///< captures nothing yet
+  const int32_t *targets; ///< as of WantedOutputs
 };
 /// Reads `bytes` bytes at `record`, aligned to recordUnit, into `arrays`. Refuses, with the field and both numbers,
 /// what is beyond the limits of the manifest, is of another step than `number` or of none of the placement's `tables`,
@@ -68,12 +79,12 @@ Expected<ReceivedStep> readStepRecord(const Manifest &manifest, const std::byte 
 
 /// Where the parts of a step's results are, in bytes from their begin; -1: it has no such part.
 struct ResultLayout {
-  int64_t samples = 0, logits = -1, experts = -1, weights = -1, hidden = -1, maxLogits = -1;
+  int64_t samples = 0, logits = -1, logProbabilities = -1, experts = -1, weights = -1, hidden = -1, maxLogits = -1;
   int64_t bytes = 0;
 };
 ResultLayout resultLayout(const Manifest &manifest, int64_t tokenRows, int64_t outputRows, uint32_t flags);
 /// The flags of the record of a step.
-uint32_t flagsOf(const k2rt_ir_step &step, bool wantsLogits);
+uint32_t flagsOf(const k2rt_ir_step &step, const WantedOutputs &wanted);
 
 } // namespace k2c::runtime
 

@@ -1,13 +1,16 @@
 // `run perplexity`: how well the model predicts a text, read in windows of max_context tokens.
 //
 // Each window starts cold, and so does each list of a .json file; the first token is context only. nll is the mean of
-// -log p over the predicted tokens.
+// -log p over the predicted tokens. Of several ranks each that has sequences reads a window of its own at a time, in
+// each of its microbatches, and works out the probabilities itself: its logits, which are as many as the vocabulary for
+// each token, stay where they are. Values are added up in the order of windows, so that the sum has the bits of one
+// rank's.
 #include "base/File.h"
-#include "k2rt/Sampler.h"
 #include "run/JsonWriter.h"
 #include "run/Progress.h"
 #include "run/Run.h"
 #include <cmath>
+#include <deque>
 
 namespace k2c::runtime {
 
@@ -47,23 +50,53 @@ Status checkLengths(const Prompts &texts, const std::string &path) {
   return {};
 }
 
-Status readAll(Run &run, const Prompts &texts, double &total, int64_t &count) {
-  const Manifest &manifest = run.bundle.manifest;
-  const int64_t window = manifest.limits.max_context;
+/// -log p of windows that are read side by side, added up one window after another.
+class OrderedSum {
+public:
+  double total = 0;
+  int64_t count = 0;
+
+  void add(int64_t window, float logProbability) { at(window).values.push_back(logProbability); }
+  void finish(int64_t window) {
+    at(window).isOver = true;
+    for (; !pending.empty() && pending.front().isOver; pending.pop_front(), ++first)
+      for (const float value : pending.front().values) {
+        total -= static_cast<double>(value);
+        ++count;
+      }
+  }
+
+private:
+  struct Window {
+    std::vector<float> values;
+    bool isOver = false;
+  };
+  Window &at(int64_t window) {
+    pending.resize(std::max(pending.size(), static_cast<size_t>(window - first) + 1));
+    return pending[static_cast<size_t>(window - first)];
+  }
+
+  std::deque<Window> pending;
+  int64_t first = 0; ///< of these, its number
+};
+
+Status readAll(Run &run, const Prompts &texts, OrderedSum &sum) {
+  const int64_t window = run.bundle.manifest.limits.max_context;
   int64_t tokens = 0;
   for (const std::vector<int32_t> &ids : texts.ids)
     tokens += static_cast<int64_t>(ids.size());
   Progress progress("perplexity", tokens);
   StepEvents events;
-  events.logits = [&](const Sequence &sequence, int64_t position, const float *logits) {
+  events.logProbability = [&](const Sequence &sequence, int64_t, float value) {
     progress.advance(1);
-    if (position + 1 == sequence.promptTokens)
-      return;
-    const int32_t next = sequence.ids[position + 1];
-    total -= static_cast<double>(logProbabilities(logits, manifest.vocab, next, 0)[0].value);
-    ++count;
+    sum.add(sequence.number, value);
+  };
+  events.finished = [&](const Sequence &sequence) {
+    progress.advance(1);
+    sum.finish(sequence.number);
   };
   Scheduler scheduler(run.engine(), std::move(events));
+  const int64_t sideBySide = int64_t(run.engine().ranks()) * run.engine().microbatches();
   for (const std::vector<int32_t> &ids : texts.ids)
     for (int64_t begin = 0; begin < static_cast<int64_t>(ids.size()); begin += window) {
       const int64_t end = std::min<int64_t>(begin + window, static_cast<int64_t>(ids.size()));
@@ -72,11 +105,11 @@ Status readAll(Run &run, const Prompts &texts, double &total, int64_t &count) {
       request.prompt.assign(ids.begin() + begin, ids.begin() + end);
       if (Expected<int64_t> number = scheduler.add(std::move(request)); !number)
         return number.takeError();
-      // One window at a time: the sum keeps one order whatever the limits are.
-      if (Status done = scheduler.drain(); !done)
-        return done;
+      while (scheduler.unfinished() >= sideBySide)
+        if (Expected<bool> more = scheduler.step(); !more)
+          return more.takeError();
     }
-  return {};
+  return scheduler.drain();
 }
 
 Status printPerplexity(const RunOptions &options, const std::string &path) {
@@ -88,11 +121,11 @@ Status printPerplexity(const RunOptions &options, const std::string &path) {
   Expected<std::unique_ptr<Run>> run = Run::open(options);
   if (!run)
     return run.takeError();
-  double total = 0;
-  int64_t count = 0;
-  if (Status done = (*run)->finish(readAll(**run, *texts, total, count)); !done)
+  OrderedSum sum;
+  if (Status done = (*run)->finish(readAll(**run, *texts, sum)); !done)
     return done;
-  const double nll = total / static_cast<double>(std::max<int64_t>(count, 1));
+  const int64_t count = sum.count;
+  const double nll = sum.total / static_cast<double>(std::max<int64_t>(count, 1));
   if (options.json) {
     JsonWriter json(stdout);
     json.beginObject().key("tokens").value(count).key("nll").value(nll).key("ppl").value(std::exp(nll));
