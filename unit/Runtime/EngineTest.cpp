@@ -340,10 +340,10 @@ std::string saidOf(const EngineOptions &options, const std::function<Status(Engi
 // Rank 1 says that it has fewer counters than none.
 TEST(EngineOfRanks, CountersOfARankHaveABound) {
   const auto ask = [](Engine &engine) {
-    Expected<std::vector<Counters>> counters = engine.counters();
+    Expected<std::vector<RankCounters>> counters = engine.counters();
     return counters ? Status() : Status(counters.takeError());
   };
-  EXPECT_EQ(saidOf({}, ask, [](Exchange &exchange) { (void)tellAll(exchange, countersSite, {-5}); }),
+  EXPECT_EQ(saidOf({}, ask, [](Exchange &exchange) { (void)tellAll(exchange, countersSite, {-5, 0, 0}); }),
             "counters: rank 1 has -5 words of them, a rank of this program at most 270; start the same build of k2c on "
             "every host");
 }

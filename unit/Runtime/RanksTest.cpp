@@ -298,6 +298,13 @@ TEST(RanksRun, Bench) {
   EXPECT_GE(communication["seconds"], communication["waited_s"]);
   EXPECT_NEAR(communication["seconds"].get<double>(),
               communication["waited_s"].get<double>() + communication["hidden_s"].get<double>(), 1e-9);
+  ASSERT_EQ(result["ranks"].size(), 2u) << result;
+  for (size_t rank = 0; rank < 2; ++rank) {
+    const json &of = result["ranks"][rank];
+    EXPECT_EQ(of["rank"], rank) << of;
+    EXPECT_GT(of["busy_s"], 0) << of;
+    EXPECT_GE(of["peak_rss_bytes"], result["peak_rss_bytes"]) << "ranks that are threads have the process's";
+  }
   const json prompts = runJson(several, {"bench", "--prefill", "20", "--prompts", "3", "--decode", "0", "--repeat", "1",
                                          "--json", "--transport", "local"});
   EXPECT_EQ(prompts["prompts"], 3) << prompts;

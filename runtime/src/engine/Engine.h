@@ -64,8 +64,8 @@ public:
   int64_t stepsRun() const { return steps; }
   /// Of these, the ones that went in two halves.
   int64_t stepsInHalves() const { return halved; }
-  /// Of several ranks, before finish: what the exchange of each has counted.
-  Expected<std::vector<Counters>> counters() { return member->counters(); }
+  /// Of several ranks, before finish: what each has counted.
+  Expected<std::vector<RankCounters>> counters() { return member->counters(); }
 
   /// A placement by which no step goes, because a rank lacks weights of its experts.
   struct RefusedPlacement {

@@ -192,7 +192,10 @@ Status RankMember::compute() {
                 -std::numeric_limits<float>::infinity());
   theRank->goBy(current.header.table);
   theRank->upload(step, (header.flags & inHalves) != 0);
-  if (Status ran = told(theRank->run()); !ran)
+  const Clock::time_point begin = Clock::now();
+  Status ran = told(theRank->run());
+  stepped += Clock::now() - begin;
+  if (!ran)
     return ran;
   if (!manifest.ranks.isLastStage(exchange->rank()))
     return {};
@@ -244,56 +247,6 @@ Status RankMember::collectAll() {
   return done;
 }
 
-/// Words of counters of each rank: as many as it has sites and layers. Refuses more than a rank can have.
-Expected<std::vector<int64_t>> RankMember::gatherSizes(int64_t ownWords) {
-  std::vector<int64_t> words(static_cast<size_t>(ranks()));
-  Collective gather{Op::allGather, Axis::world, static_cast<uint32_t>(firstSite + countersSite)};
-  gather.source = &ownWords;
-  gather.result = words.data();
-  gather.bytes = sizeof ownWords;
-  if (Status done = run(gather); !done)
-    return done.takeError();
-  const int64_t most = (firstSite + countersSite + 1) * (manifest.layers + 1) * Counters::entryWords(ranks());
-  for (size_t rank = 0; rank < words.size(); ++rank)
-    if (words[rank] < 0 || words[rank] > most)
-      return told(Error{K2RT_PEER_FAILED, "counters",
-                        "rank " + std::to_string(rank) + " has " + std::to_string(words[rank]) +
-                            " words of them, a rank of this program at most " + std::to_string(most),
-                        "start the same build of k2c on every host"})
-          .takeError();
-  return words;
-}
-
-Status RankMember::giveCounters(std::vector<Counters> *all) {
-  const std::vector<int64_t> counted = exchange->counters().words(ranks());
-  Expected<std::vector<int64_t>> words = gatherSizes(static_cast<int64_t>(counted.size()));
-  if (!words)
-    return words.takeError();
-  rows.clear(words->size());
-  rows.sent[0] = static_cast<int64_t>(counted.size());
-  int64_t total = 0;
-  for (size_t rank = 0; all && rank < words->size(); total += rows.received[rank++]) {
-    rows.receivedOffsets[rank] = total;
-    rows.received[rank] = (*words)[rank];
-  }
-  std::vector<int64_t> gathered(static_cast<size_t>(total));
-  Collective gather{Op::gatherRows, Axis::world, static_cast<uint32_t>(firstSite + countersSite)};
-  gather.source = counted.data();
-  gather.result = gathered.data();
-  gather.bytes = sizeof(int64_t);
-  gather.rows = rows.of(/*isCapacity=*/false);
-  if (Status done = run(gather); !done)
-    return done;
-  for (size_t rank = 0; all && rank < words->size(); ++rank) {
-    const auto begin = gathered.begin() + rows.receivedOffsets[rank];
-    Expected<Counters> read = Counters::read({begin, begin + rows.received[rank]}, ranks());
-    if (!read)
-      return told(read.takeError());
-    all->push_back(std::move(*read));
-  }
-  return {};
-}
-
 Status RankMember::submit(const AllRecords &records, AllResults &results) {
   Given &of = givenBy(steps);
   Expected<RequestId> started = startRecords(records, of.records);
@@ -315,15 +268,6 @@ Status RankMember::tellAll(StepRecordKind kind) {
   }
   Expected<RequestId> started = startRecords(records, rows);
   return started ? exchange->wait(*started) : Status(started.takeError());
-}
-
-Expected<std::vector<Counters>> RankMember::counters() {
-  std::vector<Counters> all;
-  if (Status taken = tellAll(countersRecord); !taken)
-    return taken.takeError();
-  if (Status given = giveCounters(&all); !given)
-    return given.takeError();
-  return all;
 }
 
 Status RankMember::end() {

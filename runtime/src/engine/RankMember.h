@@ -53,6 +53,13 @@ struct AllResults {
   std::vector<int64_t> begins; ///< of each rank's results, and their end
 };
 
+/// What a rank has counted of a run, from the begin of the program.
+struct RankCounters {
+  Counters exchanged;
+  double busySeconds = 0;        ///< in the step function, but for waits for its collectives
+  int64_t peakResidentBytes = 0; ///< of the rank's process, which ranks that are threads share
+};
+
 /// How many steps are under way at once, each of sequences of its own: one a stage, up to a bound.
 int32_t microbatchesOf(const RankFacts &ranks);
 
@@ -76,7 +83,7 @@ public:
   /// Of rank 0: waits for the results of the oldest step under way.
   Status collect();
   /// Of rank 0, before the end: what each rank has counted, by rank.
-  Expected<std::vector<Counters>> counters();
+  Expected<std::vector<RankCounters>> counters();
   /// Of rank 0, before the end: what ran when on the other ranks, into `file`; the records that they lost.
   Expected<int64_t> traces(const Bundle &bundle, TraceFile &file);
   /// Of rank 0, after the last step: the others end theirs.
@@ -96,7 +103,7 @@ private:
   Status compute();
   Status giveResults(AllResults *all);
   Status collectAll();
-  Status giveCounters(std::vector<Counters> *all);
+  Status giveCounters(std::vector<RankCounters> *all);
   Status pass(Op op, int32_t peer, void *bytes, int64_t count);
   Expected<int64_t> clockOf(int32_t rank);
   Status tellClock();
@@ -104,10 +111,16 @@ private:
   Status takeRings(int32_t rank, int64_t workers, const Bundle &bundle, TraceFile &file);
   Status giveTraces(const Bundle *bundle, TraceFile *file, int64_t *lost);
   void traceCollectives();
-  Expected<std::vector<int64_t>> gatherSizes(int64_t own);
   Expected<RequestId> start(Collective &collective);
   Status run(Collective &collective);
   Status told(Status done);
+
+  /// What a rank says before its counters: how many words of them it has, and what RankCounters have beside them.
+  struct Use {
+    int64_t words, busyNs, peakResidentBytes;
+  };
+  Use useOfOwn(int64_t words) const;
+  Expected<std::vector<Use>> gatherUse(int64_t ownWords);
 
   /// Rows of a collective, by rank.
   struct Rows {
@@ -132,6 +145,7 @@ private:
   Trace *trace = nullptr;
   const int32_t firstSite;          ///< of the sites that are no program's
   int64_t steps = 0, collected = 0; ///< that were begun; of these, the ones whose results have arrived
+  Clock::duration stepped{};        ///< time in the step function
   std::vector<uint64_t> tables; ///< of each rank, a bit for each table of the placement for which it has all weights
   Rows rows;                    ///< of the running collective
   Bytes record;                 ///< of the running step

@@ -164,22 +164,24 @@ struct Residence {
   int64_t peak = peakResidentBytes(), anonymous = anonymousResidentBytes();
 };
 
-/// Of all collectives of the program's layers, all ranks together.
+/// Of all collectives of the program's layers, all ranks together; and what each rank has counted.
 struct Communication {
   double seconds = 0, waitedSeconds = 0;
   int64_t payloadBytes = 0;
+  std::vector<RankCounters> ranks;
 };
 
 /// While other ranks are there. Leaves none where the program has one rank.
 Status addUp(Engine &engine, std::optional<Communication> &communication) {
   if (!engine.manifest().ranks.areSeveral())
     return {};
-  Expected<std::vector<Counters>> all = engine.counters();
+  Expected<std::vector<RankCounters>> all = engine.counters();
   if (!all)
     return all.takeError();
   Communication &sum = communication.emplace();
-  for (const Counters &ofRank : *all)
-    for (const auto &[key, site] : ofRank.sites()) {
+  sum.ranks = std::move(*all);
+  for (const RankCounters &ofRank : sum.ranks)
+    for (const auto &[key, site] : ofRank.exchanged.sites()) {
       if (key.second < 0)
         continue;
       sum.seconds += site.seconds;
@@ -192,6 +194,12 @@ Status addUp(Engine &engine, std::optional<Communication> &communication) {
 void printCommunication(JsonWriter &json, const Communication &of) {
   json.key("communication").beginObject().key("seconds").value(of.seconds).key("waited_s").value(of.waitedSeconds);
   json.key("hidden_s").value(of.seconds - of.waitedSeconds).key("payload_bytes").value(of.payloadBytes).endObject();
+  json.key("ranks").beginList();
+  for (size_t rank = 0; rank < of.ranks.size(); ++rank) {
+    json.beginObject().key("rank").value(static_cast<int64_t>(rank)).key("busy_s").value(of.ranks[rank].busySeconds);
+    json.key("peak_rss_bytes").value(of.ranks[rank].peakResidentBytes).endObject();
+  }
+  json.endList();
 }
 
 void printResults(const RunOptions &options, const BenchSizes &sizes, Run &run, const Residence &memory,

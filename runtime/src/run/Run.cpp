@@ -154,12 +154,12 @@ Status Run::drain(Scheduler &scheduler) { return finish(scheduler.drain()); }
 
 /// While other ranks are there.
 Status Run::writeCounted() {
-  Expected<std::vector<Counters>> all = engine().counters();
+  Expected<std::vector<RankCounters>> all = engine().counters();
   if (!all)
     return all.takeError();
   RunCounters sums{engine().stepsRun(), engine().stepsInHalves(), {}, engine().traffic()};
-  for (const Counters &ofRank : *all)
-    sums.exchanged.add(ofRank);
+  for (const RankCounters &ofRank : *all)
+    sums.exchanged.add(ofRank.exchanged);
   writeCounters(sums, bundle.manifest, counters.stream());
   return counters.finish();
 }
