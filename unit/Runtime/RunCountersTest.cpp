@@ -101,6 +101,7 @@ TEST(RunCounters, HaveWhatRanksSent) {
   EXPECT_EQ(counters["steps"], 1);
   EXPECT_EQ(counters["tokens"], 10);
   EXPECT_EQ(counters["rounds"], (json{{"1", 1}}));
+  EXPECT_EQ(counters["prompt_rows"]["fullest_over_mean"]["max"], 4.0) << "one prompt is on one of four ranks";
   // The fake's exchange sends token t to the rank of expert t % 16: 4..7 within the node, 8..10 between nodes.
   EXPECT_EQ(counters["tiers"]["box"]["payload_bytes"], 2 * 4 * 16) << counters["tiers"];
   EXPECT_EQ(counters["tiers"]["box"]["messages"], 2 * 4);
@@ -141,6 +142,22 @@ TEST(RunCounters, PerplexityReadsAWindowOnEachRank) {
   EXPECT_EQ(counters["steps"], 2) << "of a window on each rank, and of the two that are left";
   for (const auto &[rank, tokens] : {std::pair{0, 6}, {1, 6}, {2, 3}})
     EXPECT_EQ(counters["ranks"][rank]["tokens"], tokens) << counters["ranks"];
+}
+
+// Placed in order, the last four would be on ranks that have ten already: 30, 30, 30, 30.
+TEST(RunCounters, PromptsThatBeginTogetherAreEvened) {
+  const TwoNodes fake;
+  json prompts;
+  for (const size_t length : {10, 10, 10, 10, 20, 20})
+    prompts.push_back(std::vector<int32_t>(length, 5));
+  fake.writeFile("batch.json", prompts.dump());
+  const Outcome outcome = runBundle(fake, {"logits", "--batch-file", fake.path("batch.json"), "--json", "--transport",
+                                           "local", "--counters", fake.path("c.json")});
+  ASSERT_EQ(outcome.exitCode, 0) << outcome.err;
+  const json counters = json::parse(std::ifstream(fake.path("c.json")));
+  EXPECT_EQ(counters["prompt_rows"], (json{{"steps", 1}, {"fullest_over_mean", {{"mean", 1.0}, {"max", 1.0}}}}));
+  for (const json &rank : counters["ranks"])
+    EXPECT_EQ(rank["tokens"], 20) << counters["ranks"];
 }
 
 TEST(RunCounters, WhatKeepsThemFromBeingWritten) {

@@ -93,7 +93,7 @@ void Engine::prepare(int32_t microbatch, int32_t rank, const k2rt_ir_step &asked
   if (rank == 0) {
     underWay[microbatch].records.records.clear();
     underWay[microbatch].records.ends.clear();
-    promptRows = generatedRows = maxRows = 0;
+    promptRows = generatedRows = maxRows = maxPromptRows = 0;
   }
   RankStep &of = underWay[microbatch].ranks[rank];
   of.prepared = step;
@@ -115,11 +115,24 @@ void Engine::planResults(Microbatch &of) const {
   }
 }
 
+void PromptSpread::add(int64_t fullest, int64_t all, int64_t ranks) {
+  if (all == 0)
+    return;
+  const double overMean = static_cast<double>(fullest * ranks) / static_cast<double>(all);
+  ++steps;
+  sum += overMean;
+  most = std::max(most, overMean);
+}
+
 void Engine::countRows(const k2rt_ir_step &step) {
   maxRows = std::max(maxRows, step.token_rows);
   const auto *begin = static_cast<const int32_t *>(step.seq_begin);
+  int64_t ofPrompts = 0;
   for (int64_t sequence = 0; sequence < step.seq_rows; ++sequence)
-    (phaseOf(step, sequence) == Phase::prefill ? promptRows : generatedRows) += begin[sequence + 1] - begin[sequence];
+    ofPrompts += phaseOf(step, sequence) == Phase::prefill ? begin[sequence + 1] - begin[sequence] : 0;
+  promptRows += ofPrompts;
+  generatedRows += step.token_rows - ofPrompts;
+  maxPromptRows = std::max(maxPromptRows, ofPrompts);
 }
 
 Status Engine::submit(int32_t microbatch) {
@@ -130,6 +143,7 @@ Status Engine::submit(int32_t microbatch) {
   halved += goesInHalves;
   if (!member)
     return theRank->run();
+  promptSpread.add(maxPromptRows, promptRows, ranks());
   Microbatch &of = underWay[microbatch];
   for (size_t rank = 0; rank < of.records.ends.size(); ++rank)
     setShared(of.records.records.data() + of.records.begin(rank), table, goesInHalves);

@@ -26,6 +26,16 @@ struct EngineOptions {
   bool countsTraffic = false; ///< has traffic(); of several ranks
 };
 
+/// How prompts were divided over the ranks with sequences: of each step that reads some, prompt tokens of the fullest
+/// rank over the mean of all.
+struct PromptSpread {
+  int64_t steps = 0;
+  double sum = 0, most = 0;
+
+  void add(int64_t fullest, int64_t all, int64_t ranks);
+  double mean() const { return steps > 0 ? sum / static_cast<double>(steps) : 0; }
+};
+
 class Engine {
 public:
   /// `bundle` outlives the engine. `exchange`: to the other ranks, which serve it; null where there are none.
@@ -64,6 +74,7 @@ public:
   int64_t stepsRun() const { return steps; }
   /// Of these, the ones that went in two halves.
   int64_t stepsInHalves() const { return halved; }
+  const PromptSpread &prompts() const { return promptSpread; }
   /// Of several ranks, before finish: what each has counted.
   Expected<std::vector<RankCounters>> counters() { return member->counters(); }
 
@@ -129,10 +140,11 @@ private:
   std::vector<RefusedPlacement> refused;
   int64_t steps = 0, halved = 0;             ///< that were run; of these, in halves
   int64_t promptRows = 0, generatedRows = 0; ///< of the step that is prepared, of all ranks
-  int64_t maxRows = 0;                       ///< of it, of one rank
-  k2rt_ir_step only = {};                    ///< of one rank: the step that was prepared
-  WantedOutputs onlyWanted;                  ///< of it
-  std::vector<float> probabilities;          ///< its results, where they are wanted
+  int64_t maxRows = 0, maxPromptRows = 0;    ///< of it, of one rank
+  PromptSpread promptSpread;
+  k2rt_ir_step only = {};           ///< of one rank: the step that was prepared
+  WantedOutputs onlyWanted;         ///< of it
+  std::vector<float> probabilities; ///< its results, where they are wanted
   std::optional<ExpertStatistics> counted;
   std::optional<RouteTraffic> routed;
   std::vector<int32_t> chosen;        ///< what steps capture for these two, of a rank at a time

@@ -2,11 +2,8 @@
 // results. Generating sequences come first, those served longest ago before the others; prompts share what is left in
 // order of admission.
 //
-// A sequence is admitted only when a slot and all pages that it can ever need are free: no running sequence is ever
-// evicted, and no step fails for want of pages. Admission is in order, so that a long request is not overtaken for
-// ever. The last new token is sampled and never read, so it needs no place in the cache. Two budgets bound a step, its
-// rows and the output rows; a prompt's last row wants logits, and waits by itself when none are left.
-// Sequences that finish are retired at the begin of the next step, since events still look at them.
+// Two budgets bound a step, its rows and the output rows; a prompt's last row wants logits, and waits by itself when
+// none are left. Sequences that finish are retired at the begin of the next step, since events still look at them.
 #include "engine/Scheduler.h"
 #include <algorithm>
 
@@ -58,59 +55,6 @@ Expected<int64_t> Scheduler::add(Request request) {
 int64_t Scheduler::unfinished() const {
   return static_cast<int64_t>(queue.size()) +
          std::count_if(active.begin(), active.end(), [](const auto &s) { return s->finish == Finish::running; });
-}
-
-/// The rank and microbatch with the fewest tokens that has a slot and the pages; of equal ones the first. Null where
-/// none has.
-Scheduler::RankPlan *Scheduler::rankFor(const std::vector<int64_t> &needed) {
-  RankPlan *best = nullptr;
-  for (RankPlan &rank : ranks) {
-    bool hasRoom = !rank.freeSlots.empty() && rank.microbatch < microbatches;
-    for (size_t group = 0; group < needed.size(); ++group)
-      hasRoom = hasRoom && rank.pages[group].available() >= needed[group];
-    if (hasRoom && (!best || rank.tokens < best->tokens))
-      best = &rank;
-  }
-  return best;
-}
-
-/// Admission takes everything the sequence can ever need, so that no running sequence has to be evicted.
-void Scheduler::admit() {
-  while (!queue.empty()) {
-    const Request &request = queue.front();
-    const int64_t cacheTokens = static_cast<int64_t>(request.prompt.size()) + std::max<int64_t>(request.maxNew - 1, 0);
-    std::vector<int64_t> needed;
-    for (const CacheGroup &group : manifest.groups)
-      needed.push_back(pagesFor(group.length(cacheTokens)));
-    RankPlan *rank = rankFor(needed);
-    if (!rank)
-      return;
-    admitTo(*rank, std::move(queue.front()), std::move(needed));
-    queue.pop_front();
-  }
-}
-
-void Scheduler::admitTo(RankPlan &rank, Request request, std::vector<int64_t> needed) {
-  const int64_t length = static_cast<int64_t>(request.prompt.size());
-  const StepArrays &arrays = rank.arrays;
-  auto sequence = std::make_unique<Sequence>();
-  sequence->number = admitted++;
-  sequence->rank = rank.number;
-  sequence->plan = static_cast<size_t>(&rank - ranks.data());
-  sequence->admittedNs = Trace::nowNs();
-  sequence->slot = rank.freeSlots.back();
-  rank.freeSlots.pop_back();
-  sequence->promptTokens = sequence->tokens = length;
-  rank.tokens += length;
-  sequence->promptForm = manifest.promptForm(length);
-  sequence->ids = arrays.history + sequence->slot * (manifest.limits.max_context + 1);
-  std::copy(request.prompt.begin(), request.prompt.end(), sequence->ids);
-  for (size_t group = 0; group < needed.size(); ++group)
-    rank.pages[group].take(needed[group], arrays.blockTables[group] + sequence->slot * arrays.blockStride);
-  sequence->pageCount = std::move(needed);
-  sequence->request = std::move(request);
-  sequence->request.prompt = {};
-  active.push_back(std::move(sequence));
 }
 
 bool Scheduler::isOutputRow(const Sequence &sequence, int64_t position) const {

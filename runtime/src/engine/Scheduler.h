@@ -6,9 +6,9 @@
 // of this reaches the bits of a result (numerics N0); the form of a prompt segment, which does, is fixed at admission
 // from its own length (N4).
 //
-// Of several ranks each has its own slots, pages and step, all within limits that are of one rank. A sequence is
-// admitted to the rank whose sequences have the fewest tokens, of those with room for it, and stays there. All ranks
-// take every step, those without work one of no rows.
+// Of several ranks each has its own slots, pages and step, all within limits that are of one rank. A sequence stays on
+// the rank to which it is admitted (Admission.cpp): of those with room the one with the fewest prompt tokens to read,
+// then the one with the fewest tokens. All ranks take every step, those without work one of no rows.
 //
 // Of ranks in stages the sequences of a rank are in as many microbatches, each with slots of its own. While one passes
 // a stage, the others pass those behind it: steps of the microbatches take turns, and the results of one are read when
@@ -134,8 +134,16 @@ private:
     std::vector<int32_t> targets{}; ///< of its output rows, where log probabilities are wanted
   };
 
+  /// What ranks can still take while requests are placed on them.
+  struct Rooms {
+    std::vector<int64_t> slots, unread, tokens; ///< by plan; prompt tokens that are not read, and all tokens
+    std::vector<std::vector<int64_t>> pages;    ///< by rank, which all its plans share, and cache group
+  };
   void admit();
-  RankPlan *rankFor(const std::vector<int64_t> &needed);
+  Rooms rooms() const;
+  std::vector<int64_t> pagesNeeded(const Request &request) const;
+  std::optional<size_t> take(Rooms &rooms, const Request &request) const;
+  std::vector<std::optional<size_t>> place(size_t requests) const;
   std::optional<int32_t> nextMicrobatch() const;
   Status submit(int32_t microbatch);
   Status collect();

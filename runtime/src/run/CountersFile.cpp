@@ -83,6 +83,9 @@ void writeCounters(const RunCounters &counters, const Manifest &manifest, FILE *
   if (counters.halved > 0)
     json.key("2").value(counters.halved);
   json.endObject();
+  json.key("prompt_rows").beginObject().key("steps").value(counters.prompts.steps).key("fullest_over_mean");
+  json.beginObject().key("mean").value(counters.prompts.mean()).key("max").value(counters.prompts.most).endObject();
+  json.endObject();
   printSites(json, counters.exchanged, manifest.ranks);
   printRanks(json, routes, manifest);
   json.endObject().endLine();

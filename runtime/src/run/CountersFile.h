@@ -2,8 +2,7 @@
 #ifndef K2RT_RUN_COUNTERSFILE_H
 #define K2RT_RUN_COUNTERSFILE_H
 
-#include "engine/RouteTraffic.h"
-#include "exchange/Counters.h"
+#include "engine/Engine.h"
 #include <cstdio>
 #include <vector>
 
@@ -14,6 +13,7 @@ struct RunCounters {
   int64_t steps = 0, halved = 0; ///< of all steps, those in two halves
   Counters exchanged;
   const RouteTraffic *routes = nullptr;
+  PromptSpread prompts;
 };
 
 void writeCounters(const RunCounters &counters, const Manifest &manifest, FILE *file);

@@ -157,7 +157,7 @@ Status Run::writeCounted() {
   Expected<std::vector<RankCounters>> all = engine().counters();
   if (!all)
     return all.takeError();
-  RunCounters sums{engine().stepsRun(), engine().stepsInHalves(), {}, engine().traffic()};
+  RunCounters sums{engine().stepsRun(), engine().stepsInHalves(), {}, engine().traffic(), engine().prompts()};
   for (const RankCounters &ofRank : *all)
     sums.exchanged.add(ofRank.exchanged);
   writeCounters(sums, bundle.manifest, counters.stream());
