@@ -17,6 +17,8 @@ constexpr int64_t mpiMebibytes = 64;
 constexpr int64_t mebibyte = int64_t(1) << 20;
 
 constexpr const char *launchScript = "launch.sh";
+/// The part of launch.sh that is about mpirun.
+constexpr const char *mpiPart = "launch-mpi.sh";
 
 bool isLetterOrDigit(char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 
@@ -70,10 +72,14 @@ std::string filled(const std::string &text, const Values &values) {
 } // namespace
 
 std::vector<LaunchFile> launchFiles(const LaunchFacts &facts) {
-  const Values values = valuesOf(facts);
+  Values values = valuesOf(facts);
   std::vector<LaunchFile> files;
   for (const EmbeddedFile &file : embeddedLaunchFiles())
-    files.push_back({file.name, filled(file.text, values), file.name == std::string(launchScript)});
+    if (file.name == std::string(mpiPart))
+      values["start_over_mpi"] = file.text;
+  for (const EmbeddedFile &file : embeddedLaunchFiles())
+    if (file.name != std::string(mpiPart))
+      files.push_back({file.name, filled(file.text, values), file.name == std::string(launchScript)});
   return files;
 }
 

@@ -60,14 +60,27 @@ def program(path, text):
     os.chmod(path, 0o755)
 
 
+# FAKE_SSH: how it connects to a host %h, by its own configuration.
+SSH = """#!/bin/bash
+[[ " $* " == *" -G "* && -n ${FAKE_SSH-} ]] && printf '%b' "${FAKE_SSH//%h/${!#}}" || exit 255
+"""
+# FAKE_GETENT: the names that the machine knows; by default all.
+GETENT = """#!/bin/bash
+[[ -z ${FAKE_GETENT-} || " $FAKE_GETENT " == *" $2 "* ]]
+"""
+
+
 def main(source, folder, ranks, nodes):
+    package = os.path.join(source, "lib", "Target", "Package")
+    with open(os.path.join(package, "launch-mpi.sh"), encoding="utf8") as file:
+        mpi = file.read()
     values = {"model": "model", "job_name": "k2c-model", "ranks": ranks, "nodes": nodes, "cores": "3",
-              "ranks_of_node": str(int(ranks) // int(nodes))}
+              "ranks_of_node": str(int(ranks) // int(nodes)), "start_over_mpi": mpi}
     bundle, programs = os.path.join(folder, "bundle"), os.path.join(folder, "bin")
     os.makedirs(os.path.join(bundle, "lib"))
     os.makedirs(programs)
     for name in ("launch.sh", "slurm.sbatch"):
-        with open(os.path.join(source, "lib", "Target", "Package", name), encoding="utf8") as file:
+        with open(os.path.join(package, name), encoding="utf8") as file:
             program(os.path.join(bundle, name), re.sub(r"\{\{(\w+)\}\}", lambda match: values[match[1]], file.read()))
     program(os.path.join(bundle, "run"), RUN)
     for name in ("manifest.json", "lib/libk2rt-mpi-openmpi.so", "lib/libk2rt-mpi-mpich.so", "lib/libk2rt-ucx.so"):
@@ -76,8 +89,9 @@ def main(source, folder, ranks, nodes):
         os.symlink(shutil.which(tool), os.path.join(programs, tool))
     for name, version in VERSIONS.items():
         program(os.path.join(programs, name), LAUNCHER.replace("FAKE_VERSION", version))
-    program(os.path.join(programs, "ssh"), "#!/bin/bash\nexit 255\n")
+    program(os.path.join(programs, "ssh"), SSH)
     program(os.path.join(programs, "scontrol"), SCONTROL)
+    program(os.path.join(programs, "getent"), GETENT)
 
 
 main(*sys.argv[1:])
