@@ -80,6 +80,18 @@ check_interface() {
   done
 }
 
+# refuse_misplaced COMMAND ARGS...: a flag of this script among the arguments of the command.
+refuse_misplaced() {
+  local word command=$1
+  for word in "${@:2}"; do
+    case ${word%%=*} in
+      --hosts | --agent | --interface | --transport | --mpi | --node)
+        fail 2 "${word%%=*}: is behind the command $command; it is a flag of launch.sh and belongs before it:\
+ launch.sh ${word%%=*} ... $command" ;;
+    esac
+  done
+}
+
 {{start_over_mpi}}
 interrupted='' children=() session=()
 
@@ -239,6 +251,7 @@ if [ "$transport" = ucx ]; then
   [ -z "$mpi" ] || fail 2 "--mpi: belongs to --transport mpi; leave it out with ucx"
 fi
 [[ $1 != info && ${2-} != --help ]] || exec "$folder/run" "$@"
+refuse_misplaced "$@"
 [ -z "$interface" ] || check_interface
 
 if [ "$transport" = ucx ]; then
