@@ -87,8 +87,8 @@ Status fillBundle(CompilePipeline &pipeline, Inputs &inputs, const CompileOption
     return status;
   if (options.remark)
     options.remark(pipeline.remarks());
-  BundleFacts facts{workerReserve(inputs),     bundle.codeBytes(), inputs.topology.nodes(), {}, "",
-                    tierNames(inputs.topology)};
+  BundleFacts facts{workerReserve(inputs),      bundle.codeBytes(),          inputs.topology.nodes(), {}, "",
+                    tierNames(inputs.topology), foldedTiers(inputs.topology)};
   if (program.ranks > 1) {
     if (Status status = bundle.write(topologyFile, printTopology(inputs.topology)); !status)
       return status;

@@ -20,6 +20,19 @@ void printMemory(const json &memory) {
               << format(Bytes(bytes.get<int64_t>())) << "\n";
 }
 
+/// "tiers leaf, spine as spine", a line for each tier of a program that several of the topology are.
+std::string foldedText(const json &topology) {
+  std::string line;
+  const json folded = topology.value("folded", json::object());
+  for (const auto &[tier, names] : folded.items()) {
+    std::string list;
+    for (const json &name : names)
+      list += (list.empty() ? "" : ", ") + text(name);
+    line += "\ntiers     " + list + " as " + shortened(tier);
+  }
+  return line;
+}
+
 /// "2 ranks on 1 node as ep=2,dp=2, 8 expert slots each"; "" for one rank.
 std::string rankLine(const json &manifest) {
   const int64_t ranks = manifest.at("topology").value("ranks", int64_t(1));
@@ -28,7 +41,7 @@ std::string rankLine(const json &manifest) {
   const int64_t nodes = manifest.at("topology").at("nodes"), slots = manifest.at("placement").at("slots");
   return "\nranks     " + std::to_string(ranks) + " on " + std::to_string(nodes) + (nodes == 1 ? " node" : " nodes") +
          " as " + text(manifest.at("layout")) + ", " + std::to_string(slots / ranks) +
-         " expert slots each; limits and memory are of one";
+         " expert slots each; limits and memory are of one" + foldedText(manifest.at("topology"));
 }
 
 int inspect(const std::string &bundle, bool asJson) {

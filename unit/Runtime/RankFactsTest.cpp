@@ -119,6 +119,18 @@ TEST(RankFacts, LinksHaveTwoNames) {
             "manifest.json: topology.tiers: must be two names: of links within a node, and between nodes" + again);
 }
 
+TEST(RankFacts, TiersOfTheTopologyMayBeOne) {
+  FakeBundle fake("fake_ranks2");
+  fake.manifest["topology"]["folded"] = {{"network", {"leaf", "spine"}}};
+  fake.write();
+  const Manifest manifest = *readManifest(*readFileList(fake.folder));
+  EXPECT_TRUE(manifest.ranks.foldedTiers[0].empty());
+  EXPECT_EQ(manifest.ranks.foldedTiers[1], (std::vector<std::string>{"leaf", "spine"}));
+  EXPECT_EQ(manifestWith("/topology/folded", {{"leaf", {"a", "b"}}}),
+            "manifest.json: topology.folded.leaf: unknown key" + again);
+  EXPECT_NE(manifestWith("/topology/folded", {{"node", std::vector<std::string>(9, "a")}}), "");
+}
+
 TEST(RankFacts, PlacementsThatDoNotFitAreRefused) {
   EXPECT_EQ(manifestWith("/placement/file", "../placement.json"),
             "manifest.json: placement.file: is not a path inside the bundle" + again);

@@ -73,6 +73,8 @@ struct BundleFacts {
   std::string placementText; ///< of placement.json; "": there is none
   /// What links within a node and between nodes are called.
   std::array<std::string, 2> tiers = {"node", "network"};
+  /// For each of them the tiers of the topology that it stands for, where they are several.
+  std::array<std::vector<std::string>, 2> foldedTiers{};
 };
 
 /// The placement's file in a bundle.

@@ -120,6 +120,9 @@ json topologyJson(const ProgramFacts &program, const BundleFacts &bundle) {
     topology["numa"] = program.numa;
   if (program.ranks > 1)
     topology["tiers"] = bundle.tiers;
+  for (size_t tier = 0; tier < bundle.tiers.size(); ++tier)
+    if (!bundle.foldedTiers[tier].empty())
+      topology["folded"][bundle.tiers[tier]] = bundle.foldedTiers[tier];
   return topology;
 }
 

@@ -201,6 +201,24 @@ void readHalves(const JsonFields &root, RankFacts &facts) {
   facts.halves.from = halves.integer("from", 1, facts.halves.rows + 1);
 }
 
+/// Names of tiers, and of the topology's tiers that each of them stands for.
+void readTiers(const JsonFields &topology, RankFacts &facts) {
+  if (topology.has("tiers")) {
+    const std::vector<std::string> tiers = topology.strings("tiers", facts.tiers.size());
+    if (tiers.size() != facts.tiers.size() || tiers[0] == tiers[1])
+      topology.fail("tiers", "must be two names: of links within a node, and between nodes");
+    std::copy(tiers.begin(), tiers.end(), facts.tiers.begin());
+  }
+  if (!topology.has("folded"))
+    return;
+  constexpr size_t maxTiers = 8; // of a topology
+  const JsonFields folded = topology.object("folded");
+  folded.onlyKeys({facts.tiers[0].c_str(), facts.tiers[1].c_str()});
+  for (size_t tier = 0; tier < facts.tiers.size(); ++tier)
+    if (const char *name = facts.tiers[tier].c_str(); folded.has(name))
+      facts.foldedTiers[tier] = folded.strings(name, maxTiers);
+}
+
 } // namespace
 
 RankFacts readRankFacts(const JsonFields &root, int64_t layers, int64_t experts) {
@@ -211,12 +229,7 @@ RankFacts readRankFacts(const JsonFields &root, int64_t layers, int64_t experts)
   if (facts.count % facts.nodes != 0)
     topology.fail("nodes", "is " + std::to_string(facts.nodes) + ", must divide the " + std::to_string(facts.count) +
                                " ranks: each node has as many");
-  if (topology.has("tiers")) {
-    const std::vector<std::string> tiers = topology.strings("tiers", facts.tiers.size());
-    if (tiers.size() != facts.tiers.size() || tiers[0] == tiers[1])
-      topology.fail("tiers", "must be two names: of links within a node, and between nodes");
-    std::copy(tiers.begin(), tiers.end(), facts.tiers.begin());
-  }
+  readTiers(topology, facts);
   facts.layout = root.string("layout", "dp=1");
   readStages(root, layers, facts);
   if (facts.areSeveral() || root.has("layout"))

@@ -52,6 +52,8 @@ struct StageFacts {
 struct RankFacts {
   int64_t count = 1, nodes = 1;
   std::array<std::string, 2> tiers = {"node", "network"}; ///< links within a node, and between nodes
+  std::array<std::vector<std::string>, 2>
+      foldedTiers; ///< of the topology, where several are one of these; innermost first
   std::string layout = "dp=1";
   int64_t replicas = 1; ///< copies of the model, each with as many ranks
   int64_t tp = 1;       ///< ranks of a stage, next to each other, that have parts of weights and slices of one step

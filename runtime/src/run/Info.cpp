@@ -119,6 +119,19 @@ std::string transportsText(const std::string &folder) {
                      : "; for ucx compile with a k2c that was built where its header is (Debian: libucx-dev)");
 }
 
+/// "leaf, spine as spine": tiers of the topology that are one to a program; "": there are none.
+std::string foldedText(const RankFacts &ranks) {
+  std::string text;
+  for (size_t tier = 0; tier < ranks.tiers.size(); ++tier) {
+    std::string names;
+    for (const std::string &name : ranks.foldedTiers[tier])
+      names += (names.empty() ? "" : ", ") + shortened(name);
+    if (!names.empty())
+      text += (text.empty() ? "" : "; ") + names + " as " + shortened(ranks.tiers[tier]);
+  }
+  return text;
+}
+
 void printText(const Manifest &manifest, int32_t threads, const Container &container, const RunOptions &options) {
   const MemoryCertificate &memory = manifest.memory;
   std::printf("model      %s: %" PRId64 " layers, hidden %" PRId64 ", vocabulary %" PRId64 "\n",
@@ -135,6 +148,8 @@ void printText(const Manifest &manifest, int32_t threads, const Container &conta
     std::printf("ranks      %" PRId64 " on %" PRId64 " nodes, layout %s; all numbers are of one rank\ntransports %s\n",
                 manifest.ranks.count, manifest.ranks.nodes, printable(manifest.ranks.layout).c_str(),
                 transportsText(options.folder).c_str());
+  if (const std::string folded = foldedText(manifest.ranks); !folded.empty())
+    std::printf("tiers      %s: ranks exchange over two, within a node and between nodes\n", folded.c_str());
   std::printf("memory     peak %s with %" PRId32 " threads\n", formatBytes(memory.peakBytes(threads)).c_str(), threads);
   const std::pair<const char *, int64_t> parts[] = {{"weights", memory.weights},
                                                     {"cache", memory.cache},
