@@ -91,7 +91,9 @@ TEST(Links, WhatKeepsItFromMeasuring) {
   EXPECT_EQ(saying(several, {"-o", "m.yaml", "--transport", "local"}).find("run: error: " + several.folder), 0u)
       << "it has no topology.yaml";
   several.writeFile("topology.yaml", twoRanks());
-  const std::string nowhere = several.path("none/m.yaml");
+  const std::string listed = several.path("manifest.json"), nowhere = several.path("none/m.yaml");
+  EXPECT_EQ(saying(several, {"-o", listed, "--transport", "local"}),
+            "run: error: -o " + listed + ": is a file of the bundle, which would be damaged; name another file\n");
   EXPECT_EQ(saying(several, {"-o", nowhere, "--transport", "local"}),
             "run: error: -o " + nowhere +
                 ": cannot be written: No such file or directory; name a file in an existing "

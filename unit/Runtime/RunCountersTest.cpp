@@ -1,11 +1,15 @@
 // --counters: what the exchange of all ranks sent, and what the routes say of nodes, bytes and experts; --trace: when.
+#include "engine/OutputFile.h"
 #include "engine/RouteTraffic.h"
 #include "fake/FakeBundle.h"
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <gtest/gtest.h>
 #include <map>
 #include <set>
+#include <sys/wait.h>
+#include <unistd.h>
 
 using namespace k2c;
 using namespace k2c::runtime;
@@ -184,6 +188,32 @@ TEST(RunCounters, WhatKeepsThemFromBeingWritten) {
                                              "--transport", "local", "--counters", file});
   EXPECT_EQ(failed.exitCode, 3);
   EXPECT_FALSE(std::filesystem::exists(file)) << "a run that failed has no counters";
+}
+
+TEST(RunTraces, AKilledRunLeavesNoFile) {
+  FakeBundle fake("fake_slow");
+  const std::string path = fake.path("trace.json");
+  const auto left = [&] {
+    int files = 0;
+    for (const auto &entry : std::filesystem::directory_iterator(fake.folder))
+      files += entry.path().filename().string().rfind("trace.json", 0) == 0;
+    return files;
+  };
+  const pid_t child = ::fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    OutputFile file = *OutputFile::create("--trace", path);
+    std::fputs("half of it", file.stream());
+    std::fflush(file.stream());
+    ::raise(SIGKILL);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFSIGNALED(status));
+  EXPECT_EQ(left(), 0);
+  OutputFile whole = *OutputFile::create("--trace", path);
+  EXPECT_TRUE(whole.finish());
+  EXPECT_EQ(left(), 1);
 }
 
 TEST(RunTraces, HaveEachRankAndItsCollectives) {

@@ -128,6 +128,9 @@ TEST(ExpertStatistics, WhatKeepsThemFromBeingWritten) {
                                               "No space left on device; free space on its disk\n");
   EXPECT_EQ(runBundle(fake, {"info", "--expert-stats", fake.path("s")}).err,
             "run: error: --expert-stats: info runs no step, so nothing is counted; leave it out\n");
+  EXPECT_EQ(saying("routes", fake.path("manifest.json"), 1),
+            "run: error: --expert-stats " + fake.path("manifest.json") +
+                ": is a file of the bundle, which would be damaged; name another file\n");
   fake.manifest["model"]["moe_layers"] = json::array();
   fake.write();
   EXPECT_EQ(saying("logits", fake.path("s"), 1),

@@ -3,25 +3,16 @@
 // each other. Times are in microseconds.
 #include "engine/TraceFile.h"
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
 #include <iterator>
 #include <utility>
 
 namespace k2c::runtime {
 
 Expected<std::unique_ptr<TraceFile>> TraceFile::create(const std::string &path) {
-  std::unique_ptr<TraceFile> created(new TraceFile(path));
-  created->file = std::fopen(path.c_str(), "we");
-  if (!created->file)
-    return Error{K2RT_INVALID_ARGUMENT, "--trace " + path, std::string("cannot be written: ") + std::strerror(errno),
-                 "name a file in an existing folder"};
-  return created;
-}
-
-TraceFile::~TraceFile() {
-  if (file)
-    std::fclose(file);
+  Expected<OutputFile> created = OutputFile::create("--trace", path);
+  if (!created)
+    return created.takeError();
+  return std::unique_ptr<TraceFile>(new TraceFile(std::move(*created)));
 }
 
 /// Kernel and variant names come from a program: anything but plain characters is replaced.
@@ -104,14 +95,7 @@ void TraceFile::write(const Trace &trace, int32_t rank, const Program &program, 
 
 Status TraceFile::finish(int64_t lost) {
   std::fprintf(file, "\n],\"otherData\":{\"lost_records\":%lld}}\n", static_cast<long long>(lost));
-  const bool failed = std::fflush(file) != 0 || std::ferror(file) != 0;
-  const int reason = errno;
-  const bool closed = std::fclose(std::exchange(file, nullptr)) == 0;
-  if (failed || !closed)
-    return Error{K2RT_SYSTEM, "--trace " + path,
-                 std::string("could not be written completely: ") + std::strerror(failed ? reason : errno),
-                 "free space on its disk"};
-  return {};
+  return output.finish();
 }
 
 } // namespace k2c::runtime

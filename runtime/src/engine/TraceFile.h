@@ -2,6 +2,7 @@
 #ifndef K2RT_ENGINE_TRACEFILE_H
 #define K2RT_ENGINE_TRACEFILE_H
 
+#include "engine/OutputFile.h"
 #include "engine/Trace.h"
 #include "program/Manifest.h"
 #include "program/Program.h"
@@ -13,11 +14,8 @@ namespace k2c::runtime {
 
 class TraceFile {
 public:
-  /// Creates the file now, so that a bad path fails before the run.
+  /// Begins the file now, so that a bad path fails before the run; it is there when it is finished.
   static Expected<std::unique_ptr<TraceFile>> create(const std::string &path);
-  ~TraceFile();
-  TraceFile(const TraceFile &) = delete;
-  TraceFile &operator=(const TraceFile &) = delete;
 
   /// A rank, whose process is the next events' and has a track a worker; `ranks`: of the program.
   void beginRank(int32_t rank, int64_t ranks, int32_t workers);
@@ -29,11 +27,11 @@ public:
   Status finish(int64_t lost);
 
 private:
-  explicit TraceFile(std::string path) : path(std::move(path)) {}
+  explicit TraceFile(OutputFile created) : output(std::move(created)), file(output.stream()) {}
   void writeCollective(const TraceRecord &record, const Manifest &manifest);
 
-  std::string path;
-  FILE *file = nullptr;
+  OutputFile output;
+  FILE *file;                       ///< its stream
   int32_t process = 0, workers = 0; ///< of the events that come
   int64_t collectives = 0;          ///< so far, by which the ends of one are matched
   bool hasEvents = false;

@@ -24,7 +24,7 @@ struct LinksOfProgram {
   TopologyFile topology;
   int64_t ranks = 0, nodes = 1;
   bool isOneHost = false;
-  std::string transport;
+  std::string transport, folder; ///< of the bundle
 };
 
 struct Unit {
@@ -112,6 +112,8 @@ template <class Measure> Status measureAndWrite(const LinksOfProgram &links, con
   const bool isToStdout = path == "-";
   OutputFile file;
   if (!isToStdout) {
+    if (Status leaves = leavesBundle("-o", path, links.folder); !leaves)
+      return leaves;
     Expected<OutputFile> created = OutputFile::create("-o", path);
     if (!created)
       return created.takeError();
@@ -139,7 +141,7 @@ Expected<LinksOfProgram> linksOf(const ListedManifest &read, bool isOneHost, con
   Expected<TopologyFile> topology = TopologyFile::read(read.files, ranks.count);
   if (!topology)
     return topology.takeError();
-  return LinksOfProgram{std::move(*topology), ranks.count, ranks.nodes, isOneHost, options.transport};
+  return LinksOfProgram{std::move(*topology), ranks.count, ranks.nodes, isOneHost, options.transport, options.folder};
 }
 
 /// This process is a rank of several.

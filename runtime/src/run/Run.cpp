@@ -90,6 +90,22 @@ static bool isOneFile(const std::string &path, const std::string &other) {
   return !path.empty() && !other.empty() && resolved(path) == resolved(other) && !error;
 }
 
+Status leavesBundle(const std::string &flag, const std::string &path, const std::string &folder) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  if (!fs::is_regular_file(path, error))
+    return {};
+  const fs::path inside = fs::relative(path, folder, error); // of both without links
+  if (error || inside.empty() || *inside.begin() == "..")
+    return {};
+  Expected<FileList> files = FileList::read(folder);
+  if (!files)
+    return files.takeError();
+  if (*inside.begin() == "weights" || inside == "files.json" || files->checkListed(inside.string()))
+    return Error{flag + " " + shortened(path), "is a file of the bundle, which would be damaged", "name another file"};
+  return {};
+}
+
 Status Run::openFiles(const RunOptions &options) {
   const std::string &toStatistics = options.statisticsFile, &toCounters = options.countersFile;
   const std::pair<const char *, const std::string *> files[] = {
@@ -99,6 +115,9 @@ Status Run::openFiles(const RunOptions &options) {
       if (isOneFile(*path, *other->second))
         return Error{std::string(flag) + " " + *path, std::string("is the file of ") + other->first + ", too",
                      "name another file"};
+  for (const auto &[flag, path] : files)
+    if (Status leaves = leavesBundle(flag, *path, bundle.folder); !leaves)
+      return leaves;
   if (!toStatistics.empty() && bundle.manifest.moeLayers.empty())
     return Error{"--expert-stats", "the model has no experts to count", "leave it out"};
   if (!toCounters.empty() && !bundle.manifest.ranks.areSeveral())

@@ -4,9 +4,9 @@
 
 #include "device/cpu/LocalRanks.h"
 #include "device/cpu/ProcessRank.h"
+#include "engine/OutputFile.h"
 #include "engine/Scheduler.h"
 #include "run/Commands.h"
-#include "run/OutputFile.h"
 #include "text/Tokenizer.h"
 #include <limits>
 #include <memory>
@@ -41,6 +41,9 @@ struct Run {
 RankFiles filesOf(const RunOptions &options);
 CpuOptions onCpuOf(const RunOptions &options);
 Clock::duration deadlineOf(const RunOptions &options);
+
+/// Refuses `path`, which `flag` names, where it is a file of the bundle: without it the bundle would be damaged.
+Status leavesBundle(const std::string &flag, const std::string &path, const std::string &folder);
 
 /// The library `file` of the bundle that this program is of, whichever it reads, has its hash.
 Status checkBundledLibrary(const std::string &file);
