@@ -49,7 +49,8 @@ DType computeOf(const ClusterFlags &flags, const RouteStatistics &statistics, co
                 const Device &device) {
   if (std::optional<DType> asked = parseComputeType(flags.compile.compute))
     return *asked;
-  return statistics.compute.value_or(chooseCompute(spec, device.f32.value < device.bf16.value).type);
+  const std::optional<DType> ofRun = parseComputeType(statistics.compute);
+  return ofRun ? *ofRun : chooseCompute(spec, device.f32.value < device.bf16.value).type;
 }
 
 Expected<ExpertPlacement> placementOf(const ClusterFlags &flags, const ExpertDivision &division) {

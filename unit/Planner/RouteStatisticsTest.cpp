@@ -37,7 +37,7 @@ TEST(RouteStatistics, AreReadAsTheyAreWritten) {
   EXPECT_EQ(read->model, "tiny");
   EXPECT_EQ(read->experts, 8);
   EXPECT_EQ(read->ranks, 2);
-  EXPECT_EQ(read->compute, DType::BF16);
+  EXPECT_EQ(read->compute, "bf16");
   ASSERT_EQ(read->layers.size(), 1u);
   ASSERT_EQ(read->layers.at(3).prefill.size(), 2u);
   EXPECT_EQ(read->layers.at(3).prefill[0].source, 1);

@@ -190,6 +190,18 @@ TEST(RunCounters, WhatKeepsThemFromBeingWritten) {
   EXPECT_FALSE(std::filesystem::exists(file)) << "a run that failed has no counters";
 }
 
+TEST(RunTraces, HaveTheLoadsOfExpertsThatWereCounted) {
+  FakeBundle fake("fake_ranks2");
+  const std::string path = fake.path("trace.json");
+  runJson(fake, {"generate", "--prompt-ids", "1,2,3,4", "-n", "3", "--ignore-eos", "--json", "--threads", "1",
+                 "--transport", "local", "--counters", fake.path("c.json"), "--trace", path});
+  const json loads = json::parse(std::ifstream(path))["otherData"]["layers"]["1"];
+  const json counters = json::parse(std::ifstream(fake.path("c.json")));
+  EXPECT_EQ(loads["balancedness"], counters["layers"]["1"]["balancedness"]);
+  EXPECT_FALSE(loads["dead"].empty());
+  EXPECT_TRUE(loads["hot"].is_array());
+}
+
 TEST(RunTraces, AKilledRunLeavesNoFile) {
   FakeBundle fake("fake_slow");
   const std::string path = fake.path("trace.json");

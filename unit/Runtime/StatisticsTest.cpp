@@ -104,6 +104,64 @@ TEST(ExpertStatistics, CommandsThatCaptureRoutesCountThemToo) {
   EXPECT_EQ(runBundle(fake, counted).out, outcome.out);
 }
 
+/// Statistics of the layer with experts of a fake bundle, of which each token chose one expert.
+static std::string statisticsText(const std::vector<std::pair<int, int>> &tokensOfExpert, int experts = 16,
+                                  const std::string &layer = "1") {
+  json entries = json::array();
+  for (const auto &[expert, tokens] : tokensOfExpert)
+    entries.push_back({{"source", 0}, {"experts", {expert}}, {"tokens", tokens}});
+  const json phases = {{"prefill", entries}, {"decode", json::array()}};
+  return json{{"format", 1}, {"model", "fake"}, {"experts", experts}, {"ranks", 1}, {"layers", {{layer, phases}}}}
+      .dump();
+}
+
+TEST(ExpertStatistics, InfoListsDeadAndHotExperts) {
+  const FakeBundle fake;
+  fake.writeFile("s.json", statisticsText({{0, 8}, {2, 9}, {3, 30}, {3, 1}, {4, 16}}));
+  const json info = runJson(fake, {"info", "--json", "--threads", "1", "--expert-stats", fake.path("s.json")});
+  EXPECT_EQ(info["expert_loads"], json::parse(R"({"1":{"mean_load":4,"dead":[1,5,6,7,8,9,10,11,12,13,14,15],)"
+                                              R"("hot":[{"expert":3,"load":31},{"expert":4,"load":16},)"
+                                              R"({"expert":2,"load":9}]}})"))
+      << "twice the mean is not hot";
+  const std::string text = runBundle(fake, {"info", "--threads", "1", "--expert-stats", fake.path("s.json")}).out;
+  const std::string line =
+      "\n           layer 1: mean 4; dead 1, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15; hot 3 (31), 4 (16), 2 (9)\n";
+  EXPECT_NE(text.find(line), text.npos) << text;
+  EXPECT_FALSE(runJson(fake, {"info", "--json", "--threads", "1"}).contains("expert_loads"));
+}
+
+TEST(ExpertStatistics, InfoRefusesThoseOfOtherModels) {
+  const FakeBundle fake;
+  const std::string path = fake.path("s.json");
+  const auto saying = [&](const std::string &text) {
+    fake.writeFile("s.json", text);
+    const Outcome outcome = runBundle(fake, {"info", "--threads", "1", "--expert-stats", path});
+    EXPECT_EQ(outcome.exitCode, 1);
+    return outcome.err;
+  };
+  const std::string remedy = "; write it with DIR/run COMMAND --expert-stats FILE of this bundle\n";
+  EXPECT_EQ(saying(statisticsText({}, 15)), "run: error: " + path + ": experts: is 15, the bundle has 16" + remedy);
+  EXPECT_EQ(saying(statisticsText({}, 16, "0")),
+            "run: error: " + path + ": layers: has no layer 1, which has experts" + remedy);
+  json other = json::parse(statisticsText({})), more = other;
+  other["model"] = "odd";
+  EXPECT_EQ(saying(other.dump()), "run: error: " + path + ": model: is odd, the bundle is of fake" + remedy);
+  more["layers"]["7"] = more["layers"]["1"];
+  EXPECT_EQ(saying(more.dump()),
+            "run: error: " + path + ": layers: has 2 entries, the bundle has 1 layers with experts" + remedy);
+}
+
+TEST(ExpertStatistics, ATraceHasDeadAndHotExperts) {
+  const FakeBundle fake;
+  runJson(fake, {"routes", "--prompt-ids", "3,5,7", "--json", "--expert-stats", fake.path("s.json"), "--trace",
+                 fake.path("t.json")});
+  const json layers = json::parse(readText(fake.path("t.json")))["otherData"]["layers"];
+  EXPECT_EQ(layers["1"]["mean_load"], 6.0 / 16);
+  EXPECT_EQ(layers["1"]["dead"], json::parse("[0,1,2,5,8,11,12,13,14,15]"));
+  EXPECT_EQ(layers["1"]["hot"][0], json::parse(R"({"expert":3,"load":1})"));
+  EXPECT_FALSE(layers["1"].contains("balancedness")) << "one rank";
+}
+
 TEST(ExpertStatistics, AnInterruptedRunHasThoseOfItsSteps) {
   const FakeBundle fake("fake_slow");
   const std::vector<std::string> words = {"generate",       "--prompt-ids",     "1,2,3", "-n", "900",
@@ -126,8 +184,6 @@ TEST(ExpertStatistics, WhatKeepsThemFromBeingWritten) {
             "an existing folder\n");
   EXPECT_EQ(saying("routes", "/dev/full", 3), "run: error: --expert-stats /dev/full: could not be written completely: "
                                               "No space left on device; free space on its disk\n");
-  EXPECT_EQ(runBundle(fake, {"info", "--expert-stats", fake.path("s")}).err,
-            "run: error: --expert-stats: info runs no step, so nothing is counted; leave it out\n");
   EXPECT_EQ(saying("routes", fake.path("manifest.json"), 1),
             "run: error: --expert-stats " + fake.path("manifest.json") +
                 ": is a file of the bundle, which would be damaged; name another file\n");

@@ -1,54 +1,20 @@
-//===- RouteStatistics.h - Which experts tokens chose in a run ----------------===//
-//
-// The file that `run --expert-stats` writes: how many tokens of which rank chose which experts together, by layer and
-// phase, and how many rows of logits there were. Whoever reads one has it from a user.
-//
-//===----------------------------------------------------------------------===//
+//===- RouteStatistics.h - Statistics of the program that is planned ----------===//
 #ifndef K2C_PLANNER_ROUTESTATISTICS_H
 #define K2C_PLANNER_ROUTESTATISTICS_H
 
-#include "base/Error.h"
-#include "k2c/Support/DType.h"
+#include "base/RouteStatistics.h"
 #include <cstdint>
-#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <vector>
 
 namespace k2c {
 
 struct PlacedModel;
 
-/// Tokens whose sequences are on rank `source`.
-struct SourcedChoice {
-  int64_t source = 0;
-  std::vector<int32_t> experts; ///< ascending
-  int64_t tokens = 0;
-};
-
 /// Of which tokens: those of prompts, generated ones, or all.
 enum class RoutedPhase : uint8_t { Both, Prefill, Decode };
 std::optional<RoutedPhase> parseRoutedPhase(std::string_view word);
-
-struct RouteStatistics {
-  struct Layer {
-    std::vector<SourcedChoice> prefill, decode;
-  };
-
-  std::string model;
-  int64_t experts = 0, ranks = 1;
-  std::optional<DType> compute;    ///< of the run: type of the rows that ranks exchanged; none: not stated
-  std::map<int64_t, Layer> layers; ///< by index in the checkpoint
-  struct Outputs {
-    int64_t prefill = 0, decode = 0;
-  };
-  std::optional<Outputs> outputs; ///< rows of logits of all ranks; none: not stated
-};
-
-/// Reads the text of `file`: every number has a range, so that sums of them do not overflow.
-Expected<RouteStatistics> parseStatistics(std::string_view text, const std::string &file);
-Expected<RouteStatistics> readStatistics(const std::string &path);
 
 /// Refuses statistics of another model, or of another number of experts, ranks or layers with experts.
 Status checkStatistics(const RouteStatistics &statistics, const std::string &file, const PlacedModel &model,

@@ -322,6 +322,11 @@ Status Engine::writeTrace(int64_t lost) {
   if (!trace)
     return {};
   traceFile->write(*trace, theBundle.rank, theBundle.program, manifest());
+  for (size_t layer = 0; capturesExperts() && layer < manifest().moeLayers.size(); ++layer)
+    if (routed && manifest().ranks.divideExperts)
+      traceFile->writeLoads(manifest().moeLayers[layer], routed->loads(layer), routed->balancedness(layer));
+    else if (counted)
+      traceFile->writeLoads(manifest().moeLayers[layer], counted->loads(layer), std::nullopt);
   return traceFile->finish(lost + trace->lost());
 }
 

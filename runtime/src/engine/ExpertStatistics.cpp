@@ -32,4 +32,13 @@ void ExpertStatistics::count(const std::vector<int32_t> &sources, const k2rt_ir_
       ++outputs[static_cast<size_t>(phaseOf(step, sequence))];
 }
 
+ExpertLoads ExpertStatistics::loads(size_t moeLayer) const {
+  ExpertLoads loads(manifest.experts);
+  for (const Counts &phase : counts[moeLayer])
+    for (const auto &[set, tokens] : phase)
+      for (const int32_t expert : set.second)
+        loads.add(expert, tokens);
+  return loads;
+}
+
 } // namespace k2c::runtime

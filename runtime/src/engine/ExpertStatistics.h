@@ -2,6 +2,7 @@
 #ifndef K2RT_ENGINE_EXPERTSTATISTICS_H
 #define K2RT_ENGINE_EXPERTSTATISTICS_H
 
+#include "engine/ExpertLoads.h"
 #include "k2rt/program.h"
 #include "program/Manifest.h"
 #include <array>
@@ -32,6 +33,8 @@ public:
   /// The rows of a step, which has run, the rank that carried each, and their experts as k2rt_ir_step captures them.
   void count(const std::vector<int32_t> &sources, const k2rt_ir_step &step, const int32_t *experts);
   const Counts &of(size_t moeLayer, Phase phase) const { return counts[moeLayer][static_cast<size_t>(phase)]; }
+  /// Of both phases and all sources.
+  ExpertLoads loads(size_t moeLayer) const;
   /// Rows of which logits were computed.
   int64_t outputsOf(Phase phase) const { return outputs[static_cast<size_t>(phase)]; }
 

@@ -38,7 +38,7 @@ RouteTraffic::RouteTraffic(const Bundle &bundle) : bundle(bundle) {
   tokensOfRank.resize(static_cast<size_t>(ranks.sources()));
   rowsOfRank.assign(manifest.moeLayers.size(),
                     std::vector<int64_t>(static_cast<size_t>(ranks.expertRanks() * ranks.replicas)));
-  chosen.assign(manifest.moeLayers.size(), std::vector<int64_t>(static_cast<size_t>(manifest.experts)));
+  chosen.assign(manifest.moeLayers.size(), ExpertLoads(manifest.experts));
 }
 
 const int32_t *RouteTraffic::entriesOf(size_t table, size_t moeLayer) const {
@@ -81,7 +81,7 @@ void RouteTraffic::count(const std::vector<int32_t> &sources, const int32_t *exp
       slot.clear();
       for (int64_t i = 0; i < choices; ++i) {
         slot.push_back(k2rt_placement_slot(places.data(), division.experts, ofNode, own.data(), choices, i));
-        ++chosen[layer][own[i]];
+        chosen[layer].add(own[i], 1);
         ++rowsOfRank[layer][source / ranks.etp - place + slot.back() * division.ranks / division.slots];
       }
       const k2rt_token_rows rows =
@@ -118,7 +118,7 @@ int64_t RouteTraffic::deadExperts(int32_t rank) const {
       continue;
     const int32_t *held = entriesOf(0, layer) + bundle.manifest.ranks.expertRankOf(rank) * slots;
     dead +=
-        std::count_if(held, held + slots, [&](int32_t expert) { return expert >= 0 && chosen[layer][expert] == 0; });
+        std::count_if(held, held + slots, [&](int32_t expert) { return expert >= 0 && chosen[layer].isDead(expert); });
   }
   return dead;
 }

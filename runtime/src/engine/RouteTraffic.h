@@ -3,6 +3,7 @@
 #ifndef K2RT_ENGINE_ROUTETRAFFIC_H
 #define K2RT_ENGINE_ROUTETRAFFIC_H
 
+#include "engine/ExpertLoads.h"
 #include "k2rt/program.h"
 #include "k2rt/traffic.h"
 #include "program/Bundle.h"
@@ -36,6 +37,8 @@ public:
   int64_t expertRows(int32_t rank) const;
   /// Slots of a rank by the first table, of all layers, whose expert no token has chosen.
   int64_t deadExperts(int32_t rank) const;
+  /// Of a layer with experts.
+  const ExpertLoads &loads(size_t moeLayer) const { return chosen[moeLayer]; }
   /// Mean over largest of the rows of ranks in a layer with experts: 1 at best, and without any rows.
   double balancedness(size_t moeLayer) const;
 
@@ -52,7 +55,7 @@ private:
   int64_t stageRowBytes = 0;                    ///< of a token, from a stage to the next
   std::vector<int64_t> tokensOfRank;            ///< by rank of a stage in all replicas
   std::vector<std::vector<int64_t>> rowsOfRank; ///< by layer with experts, by those that divide them in all replicas
-  std::vector<std::vector<int64_t>> chosen;     ///< by layer with experts, by expert: tokens
+  std::vector<ExpertLoads> chosen;              ///< by layer with experts
 };
 
 } // namespace k2c::runtime

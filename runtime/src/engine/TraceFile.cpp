@@ -93,8 +93,27 @@ void TraceFile::write(const Trace &trace, int32_t rank, const Program &program, 
       write(ring, trace.at(ring, i), program, manifest);
 }
 
+void TraceFile::writeLoads(int64_t layer, const ExpertLoads &loads, std::optional<double> balancedness) {
+  std::fprintf(file, "%s\"%lld\":{", hasLoads ? ",\n" : "\n],\"otherData\":{\"layers\":{\n",
+               static_cast<long long>(layer));
+  hasLoads = true;
+  if (balancedness)
+    std::fprintf(file, "\"balancedness\":%.17g,", *balancedness);
+  std::fprintf(file, "\"mean_load\":%.17g,\"dead\":[", loads.mean());
+  const char *comma = "";
+  for (const int32_t expert : loads.dead())
+    std::fprintf(file, "%s%d", std::exchange(comma, ","), expert);
+  std::fprintf(file, "],\"hot\":[");
+  comma = "";
+  for (const int32_t expert : loads.hot())
+    std::fprintf(file, "%s{\"expert\":%d,\"load\":%lld}", std::exchange(comma, ","), expert,
+                 static_cast<long long>(loads.of(expert)));
+  std::fprintf(file, "]}");
+}
+
 Status TraceFile::finish(int64_t lost) {
-  std::fprintf(file, "\n],\"otherData\":{\"lost_records\":%lld}}\n", static_cast<long long>(lost));
+  std::fprintf(file, "%s\"lost_records\":%lld}}\n", hasLoads ? "},\n" : "\n],\"otherData\":{",
+               static_cast<long long>(lost));
   return output.finish();
 }
 

@@ -2,12 +2,14 @@
 #ifndef K2RT_ENGINE_TRACEFILE_H
 #define K2RT_ENGINE_TRACEFILE_H
 
+#include "engine/ExpertLoads.h"
 #include "engine/OutputFile.h"
 #include "engine/Trace.h"
 #include "program/Manifest.h"
 #include "program/Program.h"
 #include <cstdio>
 #include <memory>
+#include <optional>
 #include <string>
 
 namespace k2c::runtime {
@@ -23,7 +25,10 @@ public:
   void write(int32_t ring, const TraceRecord &record, const Program &program, const Manifest &manifest);
   /// All that `trace` has, of the rank that runs here.
   void write(const Trace &trace, int32_t rank, const Program &program, const Manifest &manifest);
-  /// Once, at the end; `lost`: records of all ranks that were overwritten.
+  /// At the end, of layer `layer` of the checkpoint: `loads` of its experts and, of several ranks, mean over largest of
+  /// the rows of ranks.
+  void writeLoads(int64_t layer, const ExpertLoads &loads, std::optional<double> balancedness);
+  /// Once, behind all; `lost`: records of all ranks that were overwritten.
   Status finish(int64_t lost);
 
 private:
@@ -34,7 +39,7 @@ private:
   FILE *file;                       ///< its stream
   int32_t process = 0, workers = 0; ///< of the events that come
   int64_t collectives = 0;          ///< so far, by which the ends of one are matched
-  bool hasEvents = false;
+  bool hasEvents = false, hasLoads = false;
 };
 
 } // namespace k2c::runtime

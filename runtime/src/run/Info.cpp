@@ -11,6 +11,7 @@
 #include "run/Commands.h"
 #include "run/JsonWriter.h"
 #include "run/Processes.h"
+#include "run/StatisticsFile.h"
 #include <cinttypes>
 
 namespace k2c::runtime {
@@ -89,7 +90,36 @@ void printNodes(JsonWriter &json, const Manifest &manifest, int32_t threads, con
   json.endList();
 }
 
-void printJson(const Manifest &manifest, int32_t threads, const Container &container, const RunOptions &options) {
+using LoadsByLayer = std::map<int64_t, ExpertLoads>;
+
+void printLoads(JsonWriter &json, const LoadsByLayer &loads) {
+  json.key("expert_loads").beginObject();
+  for (const auto &[layer, ofLayer] : loads) {
+    const std::vector<int32_t> dead = ofLayer.dead();
+    json.key(std::to_string(layer)).beginObject().key("mean_load").value(ofLayer.mean());
+    json.key("dead").list(dead.data(), static_cast<int64_t>(dead.size())).key("hot").beginList();
+    for (const int32_t expert : ofLayer.hot())
+      json.beginObject().key("expert").value(expert).key("load").value(ofLayer.of(expert)).endObject();
+    json.endList().endObject();
+  }
+  json.endObject();
+}
+
+void printLoads(const LoadsByLayer &loads) {
+  std::printf("loads      tokens that chose an expert; hot: more than twice the mean\n");
+  for (const auto &[layer, ofLayer] : loads) {
+    std::string dead, hot;
+    for (const int32_t expert : ofLayer.dead())
+      dead += (dead.empty() ? "" : ", ") + std::to_string(expert);
+    for (const int32_t expert : ofLayer.hot())
+      hot += (hot.empty() ? "" : ", ") + std::to_string(expert) + " (" + std::to_string(ofLayer.of(expert)) + ")";
+    std::printf("           layer %" PRId64 ": mean %.4g; dead %s; hot %s\n", layer, ofLayer.mean(),
+                dead.empty() ? "none" : dead.c_str(), hot.empty() ? "none" : hot.c_str());
+  }
+}
+
+void printJson(const Manifest &manifest, int32_t threads, const Container &container, const RunOptions &options,
+               const LoadsByLayer &loads) {
   JsonWriter json(stdout);
   json.beginObject().key("model").raw(manifest.modelJson).key("numerics").raw(manifest.numericsJson);
   json.key("topology").raw(manifest.topologyJson).key("target").raw(manifest.targetJson);
@@ -106,6 +136,8 @@ void printJson(const Manifest &manifest, int32_t threads, const Container &conta
   json.key("ignored_keys").raw(manifest.ignoredKeysJson);
   json.key("trust").raw(options.trust ? "true" : "false");
   json.key("eos").list(manifest.eos.data(), static_cast<int64_t>(manifest.eos.size()));
+  if (!loads.empty())
+    printLoads(json, loads);
   json.endObject().endLine();
 }
 
@@ -171,16 +203,19 @@ void printText(const Manifest &manifest, int32_t threads, const Container &conta
 }
 
 Status printInfo(const RunOptions &options) {
-  for (auto [option, file] :
-       {std::pair{"--expert-stats", &options.statisticsFile}, std::pair{"--counters", &options.countersFile}})
-    if (!file->empty())
-      return Error{option, "info runs no step, so nothing is counted", "leave it out"};
+  if (!options.countersFile.empty())
+    return Error{"--counters", "info runs no step, so nothing is counted", "leave it out"};
   if (!options.placements.empty())
     return Error{"--placement", "info is of the bundle and its own placement", "leave it out"};
   Expected<ListedManifest> read = readListedManifest(options.folder);
   if (!read)
     return read.takeError();
   const Manifest &manifest = read->manifest;
+  Expected<LoadsByLayer> loads = LoadsByLayer();
+  if (!options.statisticsFile.empty())
+    loads = readLoads(options.statisticsFile, manifest);
+  if (!loads)
+    return loads.takeError();
   const Container host = readContainer();
   CpuOptions onCpu;
   onCpu.threads = options.threads;
@@ -198,7 +233,13 @@ Status printInfo(const RunOptions &options) {
     if (Status written = (*file)->finish(/*lost=*/0); !written)
       return written;
   }
-  options.json ? printJson(manifest, threads, container, options) : printText(manifest, threads, container, options);
+  if (options.json) {
+    printJson(manifest, threads, container, options, *loads);
+    return {};
+  }
+  printText(manifest, threads, container, options);
+  if (!loads->empty())
+    printLoads(*loads);
   return {};
 }
 
@@ -207,7 +248,11 @@ Status printInfo(const RunOptions &options) {
 void addInfo(CLI::App &app, RunOptions &options, Command &command) {
   CLI::App *info = app.add_subcommand("info", "print what the bundle is and what memory it takes");
   addRunFlags(*info, options);
-  info->footer("No step runs: --chunk changes nothing here, and the file of --trace has no launches.");
+  info->get_option("--expert-stats")
+      ->description("list, by layer, the experts that no token chose and those that many chose, by this file, which "
+                    "another command wrote with the same flag");
+  info->footer("No step runs: --chunk changes nothing here, and the file of --trace has no launches.\n"
+               "Example: ./run info --expert-stats s.json, behind ./run perplexity TEXT --expert-stats s.json");
   info->callback([&options, &command] { command = [&options] { return printInfo(options); }; });
 }
 
