@@ -1,9 +1,11 @@
 """check_processes.py CHECKPOINT RANKSxNODES CASE ..: a program whose ranks are processes over UCX on this host.
 
 CASE: bits (logits of one rank, byte by byte, when launch.sh starts all ranks, and when it starts a node at a time, over
-TCP), and how an endless command ends: killed (3; a rank, then rank 0), stopped (124 behind the deadline), interrupted
+TCP), mapped (of the weights, no rank maps another page than those of its own slots, as /proc has it while they run),
+and how an endless command ends: killed (3; a rank, then rank 0), stopped (124 behind the deadline), interrupted
 (130). Nothing may be left. folder prints where the bundle is, for a test that goes on with it.
 """
+import json
 import os
 import re
 import secrets
@@ -86,6 +88,58 @@ def bits(several, one):
         raise Failure(f"nodes end with {[node.returncode for node in nodes]}")
 
 
+PAGE = os.sysconf("SC_PAGE_SIZE")
+
+
+def pages(name, offset, count):
+    """Those of so many bytes of a file."""
+    return {(name, page) for page in range(offset // PAGE, -(-(offset + count) // PAGE))}
+
+
+def pages_of_index(bundle, rank):
+    """Of weights/index.json, what is not experts, and of experts those that the placement gives to the rank."""
+    with open(os.path.join(bundle.folder, "weights", "index.json")) as file:
+        slots = json.load(file)["slots"]
+    with open(os.path.join(bundle.folder, "placement.json")) as file:
+        layers = json.load(file)["layers"]
+    own = set()
+    for slot in slots:
+        of_slot = [slot]
+        if "experts" in slot:
+            of_slot = [slot["experts"][i] for i in layers[str(slot["layer"])]["both"][rank] if i is not None]
+        for entry in of_slot:
+            own |= pages(entry["file"], entry.get("offset", 0), entry["bytes"])
+    return own
+
+
+def pages_of_process(bundle, pid):
+    """Of the files of weights, those that the process has mapped."""
+    found = set()
+    with open(f"/proc/{pid}/maps") as file:
+        for addresses, _, offset, _, _, *path in map(str.split, file):
+            if path and os.path.dirname(path[0]) == os.path.realpath(os.path.join(bundle.folder, "weights")):
+                begin, end = (int(address, 16) for address in addresses.split("-"))
+                found |= pages(os.path.basename(path[0]), int(offset, 16), end - begin)
+    return found
+
+
+def mapped(several, _):
+    running = Job(several)
+    own = {}
+    for rank, pid in processes(running.token).items():
+        own[rank] = pages_of_index(several, rank)
+        is_mapped = pages_of_process(several, pid)
+        if is_mapped != own[rank]:
+            raise Failure(f"rank {rank} maps {sorted(is_mapped - own[rank])[:3]} beside its weights, and not "
+                          f"{sorted(own[rank] - is_mapped)[:3]} of them")
+    running.process.send_signal(signal.SIGINT)
+    running.end("interrupted", 130)
+    everything = set().union(*own.values())
+    print(f"mapped: {len(everything)} pages, of which ranks have {sorted(map(len, own.values()))}")
+    if max(map(len, own.values())) >= len(everything):
+        raise Failure("a rank has the experts of all")
+
+
 def killed(several, _):
     for rank in (1, 0):
         running = Job(several)
@@ -109,7 +163,7 @@ def folder(several, _):
     print(several.folder)
 
 
-CASES = (bits, killed, stopped, interrupted, folder)
+CASES = (bits, mapped, killed, stopped, interrupted, folder)
 
 
 def main(checkpoint, shape, *cases):
