@@ -4,6 +4,8 @@ import os
 import shutil
 import subprocess
 
+from Harness.hosts import memory_controller
+
 # Seconds that one test may take, by tier: a deadlock ends as a failure. Tests of a tier take a tenth of it.
 LIMITS = {"fast": 120, "check": 300, "long": 600, "sweep": 7200}
 # Folders whose tests compile and run whole programs: tier check. The others, and the unit tests, are tier fast.
@@ -94,6 +96,7 @@ def features(cpuinfo="/proc/cpuinfo"):
     found = {
         "avx512": {"avx512f", "avx512bw", "avx512dq", "avx512vl"} <= flags,
         "avx512bf16": "avx512_bf16" in flags,
+        "cgroups": memory_controller(),
         "chromium": chromium(),
         "clang-format": shutil.which("clang-format-22"),
         "cuda": os.path.exists("/dev/nvidiactl"),

@@ -4,15 +4,18 @@ Hosts are network namespaces of this machine (hosts.py), joined by links of 200 
 which every run is DIR/launch.sh --hosts, or ucx, with DIR/launch.sh --node on each host. CASE: bits (logits and routes
 of one rank, byte by byte), pause (a link that is down for a while changes nothing), killed, stopped, unplugged,
 interrupted (how the job ends; seconds are printed), differing (a bundle unlike that of rank 0), damaged (a blob),
-missing (no bundle), links (no more than what a link carries is found, and k2c plans with it), traffic (what perplexity
-of a text sends, under each route limit: counted as in check_traffic.py, and on the links hardly more). Nothing may be
-left on any host.
+missing (no bundle), starved (a host whose memory is too little), links (no more than what a link carries is found, and
+k2c plans with it), traffic (what perplexity of a text sends, under each route limit: counted as in check_traffic.py, and
+on the links hardly more), environments (over UCX, started by nothing but the variables of a LeaderWorkerSet, and of
+torchrun: the tokens of one rank). Nothing may be left on any host.
 """
 import contextlib
+import json
 import os
 import re
 import shutil
 import signal
+import subprocess
 import sys
 import tempfile
 import time
@@ -22,9 +25,11 @@ from check_invariance import draw
 from check_ranks import LIMITS, culprit, expect, topology
 from check_traffic import Program, read
 from hosts import Hosts
-from launched import Launched
+from launched import PATIENCE, Launched
 
 DEADLINE = 2
+MEMORY = 128 << 20  # of a host that has too little; what starts its ranks takes some of it
+LARGE = ("--step-tokens", "8192", "--max-sequences", "256", "--max-context", "256")
 MBIT = 200  # of each link, in either direction
 SHORT = ("generate", "--prompt-ids", "1,2,3", "-n", "8", "--ignore-eos", "--json")
 ENDLESS = ("bench", "--prefill", "16", "--decode", "16", "--repeat", "1000000", "--json")
@@ -125,6 +130,11 @@ def missing(run, _):
     refused(run, change, "is not a bundle: it has no manifest.json")
 
 
+def starved(run, _):
+    run.hosts.limit_memory(len(run.hosts.names) - 1, MEMORY)
+    run.end(run.start(*SHORT), (1,), rf"ranks of the bundle need .* allows .* = {MEMORY} bytes")
+
+
 def links(run, _):
     with tempfile.NamedTemporaryFile(suffix=".yaml") as measured:
         run.output("links", "-o", measured.name)
@@ -160,14 +170,43 @@ def traffic(run, one):
         print(f"{' '.join(limit) or 'no limit'}: {payload} bytes of payload, {sent} on the links")
 
 
-CASES = (bits, pause, killed, stopped, unplugged, interrupted, differing, damaged, missing, links, traffic)
+def tokens(run, processes, *flags):
+    """What (host, variables, words..) generate together: rank 0, which is the first, has it all."""
+    over_links = {**os.environ, "UCX_TLS": "tcp,self", "UCX_NET_DEVICES": "eth0"}
+    piped = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    command = [*SHORT, "--threads", "1", *flags]
+    started = [run.hosts.run(host, [*words, *command], env={**over_links, **variables}, **piped)
+               for host, variables, *words in processes]
+    said = [process.communicate(timeout=PATIENCE) for process in started]
+    if any(process.returncode for process in started) or any(out for out, _ in said[1:]):
+        raise Failure(f"ranks end with {[process.returncode for process in started]}: {said}")
+    return json.loads(said[0][0])["ids"]
+
+
+def environments(run, one):
+    expected = one.json(*SHORT[:-1])["ids"]
+    names, per_node = run.hosts.names, run.per_node
+    launch, program = (os.path.join(run.bundle.folder, name) for name in ("launch.sh", "run"))
+    pods = [(i, {"LWS_WORKER_INDEX": str(i), "LWS_GROUP_SIZE": str(len(names)), "LWS_LEADER_ADDRESS": names[0],
+                 "K2RT_JOB_TOKEN": "a job"}, launch, "--node", str(i)) for i in range(len(names))]
+    expect("tokens of a LeaderWorkerSet", expected, tokens(run, pods))
+    ranks = per_node * len(names)
+    agents = [(rank // per_node, {"RANK": str(rank), "LOCAL_RANK": str(rank % per_node), "WORLD_SIZE": str(ranks),
+                                  "LOCAL_WORLD_SIZE": str(per_node), "MASTER_ADDR": names[0], "MASTER_PORT": "29600",
+                                  "TORCHELASTIC_RUN_ID": "a job"}, program) for rank in range(ranks)]
+    expect("tokens of torchrun's ranks", expected, tokens(run, agents, "--transport", "ucx"))
+
+
+CASES = (bits, pause, killed, stopped, unplugged, interrupted, differing, damaged, missing, starved, links, traffic,
+         environments)
 
 
 def main(checkpoint, shape, library, *cases):
     ranks, nodes = map(int, shape.split("x"))
-    several = compiled(checkpoint, "--topology", topology(ranks, nodes), *LIMITS)
     one = compiled(checkpoint, *LIMITS)
     for case in cases:
+        limits = LARGE if case == "starved" else LIMITS
+        several = compiled(checkpoint, "--topology", topology(ranks, nodes), *limits)
         with Hosts(nodes, ranks // nodes, mbit=MBIT) as hosts:
             dict((known.__name__, known) for known in CASES)[case](Launched(several, hosts, library), one)
         print(f"{case}: as it should be, with {library}")

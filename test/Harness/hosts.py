@@ -5,7 +5,8 @@
         hosts.agent         `AGENT HOST COMMAND..` runs something there, as ssh would
         hosts.run(0, [..])  a process on the first host
 
-What a host sees in place of a folder of all of them is `hosts.mount(1, folder, other)`, before something runs there.
+What a host sees in place of a folder of all of them is `hosts.mount(1, folder, other)`, and how much memory it has is
+`hosts.limit_memory(1, bytes)`, before something runs there (suites.py, "cgroups").
 Needs root, iproute2 and the right to make namespaces (suites.py, "namespaces"). At the end nothing is left: no
 namespace, no process.
 """
@@ -26,6 +27,30 @@ exec ip netns exec "$host" unshare --uts --mount bash -c "hostname $host; . {fol
 """
 
 
+# Where a group of processes is made that shares memory, the file that says how much, and how a host sees the groups,
+# whose file systems a network namespace hides.
+MEMORY_CONTROLLERS = (
+    ("/sys/fs/cgroup/memory", "memory.limit_in_bytes",
+     "mount -t tmpfs none /sys/fs/cgroup && mkdir {folder} && mount -t cgroup -o memory none {folder}"),
+    ("/sys/fs/cgroup", "memory.max", "mount -t cgroup2 none {folder}"),
+)
+
+
+def memory_controller():
+    """The one in which this process may make groups; None: it may not."""
+    for controller in MEMORY_CONTROLLERS:
+        group = os.path.join(controller[0], f"k2c-probe-{os.getpid()}")
+        try:
+            os.mkdir(group)
+        except OSError:
+            continue
+        is_limited = os.access(os.path.join(group, controller[1]), os.W_OK)
+        os.rmdir(group)
+        if is_limited:
+            return controller
+    return None
+
+
 def _do(*words):
     subprocess.run([str(word) for word in words], check=True, capture_output=True)
 
@@ -38,6 +63,7 @@ class Hosts:
         self.names = [f"k2c{os.getpid()}n{i}" for i in range(count)]
         self.switch = f"k2c{os.getpid()}sw"
         self.slots, self.mbit, self.burst_kib = slots, mbit, burst_kib
+        self.groups = []
 
     def __enter__(self):
         self.folder = tempfile.mkdtemp(prefix="k2c-hosts-")
@@ -81,6 +107,9 @@ class Hosts:
     def __exit__(self, *_):
         for pid in self.processes():
             os.kill(pid, signal.SIGKILL)
+        self.wait_for_end(5)
+        for group in self.groups:
+            os.rmdir(group)
         for name in [*self.names, self.switch]:
             subprocess.run(["ip", "netns", "del", name], capture_output=True)
             shutil.rmtree(f"/etc/netns/{name}", ignore_errors=True)
@@ -90,6 +119,17 @@ class Hosts:
         """From now on processes that begin on the host find `other` at `folder`."""
         with open(os.path.join(self.folder, self.names[host]), "a") as file:
             file.write(f"mount --bind '{other}' '{folder}'\n")
+
+    def limit_memory(self, host, count):
+        """From now on processes that begin on the host share so many bytes."""
+        folder, limit, see_groups = memory_controller()
+        group = os.path.join(folder, self.names[host])
+        os.mkdir(group)
+        self.groups.append(group)
+        with open(os.path.join(group, limit), "w") as file:
+            file.write(str(count))
+        with open(os.path.join(self.folder, self.names[host]), "a") as file:
+            file.write(f"{see_groups.format(folder=folder)} && echo $$ > {group}/cgroup.procs\n")
 
     def link(self, host, state):
         """Takes the host's cable out ("down") or puts it back ("up")."""
