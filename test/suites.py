@@ -107,6 +107,7 @@ def features(cpuinfo="/proc/cpuinfo"):
         "pkg-config": shutil.which("pkg-config"),
         "ptxas": shutil.which("ptxas"),
         "shellcheck": shutil.which("shellcheck"),
+        "slurm": all(map(shutil.which, ("slurmctld", "slurmd", "sbatch", "munged", "nsenter"))),
         "tmpfs": can_mount(),
         "ucx": ctypes.util.find_library("ucp"),
     }
