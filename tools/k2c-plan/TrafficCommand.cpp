@@ -45,12 +45,20 @@ Status checkFlags(const ClusterFlags &flags) {
   return Status::success();
 }
 
+/// As asked for, else as the statistics state, else as a compile for the topology would choose: a note says so then, as
+/// the run may have been of another program.
 DType computeOf(const ClusterFlags &flags, const RouteStatistics &statistics, const ModelSpec &spec,
                 const Device &device) {
   if (std::optional<DType> asked = parseComputeType(flags.compile.compute))
     return *asked;
-  const std::optional<DType> ofRun = parseComputeType(statistics.compute);
-  return ofRun ? *ofRun : chooseCompute(spec, device.f32.value < device.bf16.value).type;
+  if (const std::optional<DType> ofRun = parseComputeType(statistics.compute))
+    return *ofRun;
+  const DType chosen = chooseCompute(spec, device.f32.value < device.bf16.value).type;
+  std::fprintf(stderr,
+               "k2c: note: %s has no \"compute\", the type of the rows: bytes are of rows in %s; --compute says "
+               "another\n",
+               flags.stats.c_str(), wordOf(chosen).c_str());
+  return chosen;
 }
 
 Expected<ExpertPlacement> placementOf(const ClusterFlags &flags, const ExpertDivision &division) {
@@ -107,7 +115,8 @@ int k2c::planTraffic(const ClusterFlags &flags, const ModelSpec &spec, const Top
     return fail(statistics.error().text());
   const ExpertDivision division =
       expertDivision(spec, topology, *layout, computeOf(flags, *statistics, spec, topology.device));
-  if (Status right = checkStatistics(*statistics, flags.stats, division.model, division.sources()); !right)
+  if (Status right = checkStatistics(*statistics, flags.stats, division.model, division.sources(), division.topK);
+      !right)
     return fail(right.error().text());
   Expected<ExpertPlacement> placement = placementOf(flags, division);
   if (!placement)

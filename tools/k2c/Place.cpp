@@ -56,6 +56,7 @@ ExpertDivision readManifest(const JsonFields &root) {
   ExpertDivision division;
   const JsonFields model = root.object("model"), topology = root.object("topology");
   division.model.name = model.string("name");
+  division.topK = model.integer("top_k", 0, int64_t(1) << 20);
   division.model.layers = model.integers("moe_layers", 0, 65535, 65536);
   division.model.ranks = topology.integer("ranks", 1, maxCompiledRanks);
   division.nodes = topology.integer("nodes", 1, division.model.ranks);
@@ -216,7 +217,8 @@ int place(const PlaceFlags &flags) {
     return fail(placed.error().text());
   ExpertDivision &division = placed->division;
   division.messageBytes = division.rowBytes = 1;
-  if (Status right = checkStatistics(*statistics, flags.statistics, division.model, division.sources()); !right)
+  if (Status right = checkStatistics(*statistics, flags.statistics, division.model, division.sources(), division.topK);
+      !right)
     return fail(right.error().text());
   if (statistics->experts > maxExperts)
     return fail(flags.statistics + ": experts: is " + std::to_string(statistics->experts) +

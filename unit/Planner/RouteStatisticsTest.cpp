@@ -101,7 +101,7 @@ TEST(RouteStatistics, AreOfOneProgram) {
   ASSERT_TRUE(read) << read.error().text();
   const PlacedModel model{"tiny", {3}, 8, 2, 4};
   const auto refused = [&](PlacedModel other) {
-    Status right = checkStatistics(*read, "s.json", other, other.ranks);
+    Status right = checkStatistics(*read, "s.json", other, other.ranks, /*topK=*/0);
     const std::string remedy = "; write it with DIR/run COMMAND --expert-stats FILE of the program that is planned";
     const std::string said = right ? "" : right.error().text();
     EXPECT_TRUE(right || said.find(remedy) == said.size() - remedy.size()) << said;
@@ -122,4 +122,18 @@ TEST(RouteStatistics, AreOfOneProgram) {
   EXPECT_EQ(refused(other), "s.json: layers: has no layer 4, which has experts");
   other.layers = {};
   EXPECT_EQ(refused(other), "s.json: layers: has 1 entries, the model has 0 layers of experts");
+}
+
+TEST(RouteStatistics, HaveTheExpertsThatATokenChooses) {
+  Expected<RouteStatistics> read =
+      parseStatistics(R"({"format":1,"model":"tiny","experts":8,"ranks":2,"layers":{"3":{"prefill":[],"decode":[)"
+                      R"({"source":0,"experts":[],"tokens":1},{"source":1,"experts":[0,2,5],"tokens":4}]}}})",
+                      "s.json");
+  ASSERT_TRUE(read) << read.error().text();
+  const PlacedModel model{"tiny", {3}, 8, 2, 4};
+  EXPECT_TRUE(checkStatistics(*read, "s.json", model, 2, /*topK=*/0)) << "nobody knows";
+  EXPECT_TRUE(checkStatistics(*read, "s.json", model, 2, /*topK=*/3));
+  EXPECT_EQ(checkStatistics(*read, "s.json", model, 2, /*topK=*/2).error().text(),
+            "s.json: layers.3.decode[1].experts: has 3, and a token of the program chooses 2; write it with DIR/run "
+            "COMMAND --expert-stats FILE of the program that is planned");
 }

@@ -16,9 +16,10 @@ struct PlacedModel;
 enum class RoutedPhase : uint8_t { Both, Prefill, Decode };
 std::optional<RoutedPhase> parseRoutedPhase(std::string_view word);
 
-/// Refuses statistics of another model, or of another number of experts, ranks or layers with experts.
+/// Refuses statistics of another model, of another number of experts, ranks or layers with experts, or with tokens that
+/// chose more than the `topK` experts that the model's tokens choose; 0: nobody knows how many these are.
 Status checkStatistics(const RouteStatistics &statistics, const std::string &file, const PlacedModel &model,
-                       int64_t sources);
+                       int64_t sources, int64_t topK);
 
 } // namespace k2c
 

@@ -25,6 +25,7 @@ struct RowsOfRow {
 /// How a program of several ranks divides a layer's experts, and what it sends for a token.
 struct ExpertDivision {
   PlacedModel model; ///< with its slots; its ranks are those of a stage, or groups of them that share experts
+  int64_t topK = 0;  ///< experts that a token chooses; 0: nobody knows
   int64_t etp = 1;   ///< ranks of such a group, next to each other: each has a part of all experts of it
   int64_t nodes = 1;
   bool isTwoHop = false;

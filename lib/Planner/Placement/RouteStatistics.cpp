@@ -15,8 +15,21 @@ std::optional<RoutedPhase> k2c::parseRoutedPhase(std::string_view word) {
                              : std::nullopt;
 }
 
+/// Refuses a set of more than `topK` experts.
+static Status checkChosen(const RouteStatistics &statistics, const std::string &file, int64_t topK,
+                          const std::string &write) {
+  for (const auto &[layer, choices] : statistics.layers)
+    for (auto [phase, entries] : {std::pair{"prefill", &choices.prefill}, std::pair{"decode", &choices.decode}})
+      for (size_t i = 0; i < entries->size(); ++i)
+        if (const size_t chosen = (*entries)[i].experts.size(); chosen > static_cast<size_t>(topK))
+          return Error{file + ": layers." + std::to_string(layer) + "." + phase + "[" + std::to_string(i) + "].experts",
+                       "has " + std::to_string(chosen) + ", and a token of the program chooses " + std::to_string(topK),
+                       write};
+  return Status::success();
+}
+
 Status k2c::checkStatistics(const RouteStatistics &statistics, const std::string &file, const PlacedModel &model,
-                            int64_t sources) {
+                            int64_t sources, int64_t topK) {
   const std::string write = std::string(statisticsRemedy) + " of the program that is planned";
   if (statistics.model != model.name)
     return Error{file + ": model",
@@ -36,5 +49,5 @@ Status k2c::checkStatistics(const RouteStatistics &statistics, const std::string
                  "has " + std::to_string(statistics.layers.size()) + " entries, the model has " +
                      std::to_string(model.layers.size()) + " layers of experts",
                  write};
-  return Status::success();
+  return topK > 0 ? checkChosen(statistics, file, topK, write) : Status::success();
 }

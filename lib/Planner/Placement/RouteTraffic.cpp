@@ -61,6 +61,7 @@ ExpertDivision k2c::expertDivision(const ModelSpec &spec, const Topology &topolo
   ExpertDivision division;
   division.model = {spec.name, spec.moeLayers(), spec.moe ? spec.moe->experts : 0, layout.ep,
                     expertSlots(spec, layout)};
+  division.topK = spec.moe ? spec.moe->topK : 0;
   division.etp = layout.etp;
   division.nodes = nodesOfStage(layout, topology.nodes());
   division.hops.clear();
@@ -69,7 +70,7 @@ ExpertDivision k2c::expertDivision(const ModelSpec &spec, const Topology &topolo
   division.isTwoHop = division.nodes > 1 && division.nodes < layout.ep;
   division.rowBytes = spec.hidden * byteWidth(compute);
   division.partBytes = spec.hidden * byteWidth(DType::F32);
-  division.messageBytes = k2rt_message_bytes(division.rowBytes, spec.moe ? spec.moe->topK : 0);
+  division.messageBytes = k2rt_message_bytes(division.rowBytes, division.topK);
   addSlices(division, spec, layout.tp, compute);
   addVocabulary(division, spec, layout.vocab, compute);
   division.tiers = tierNames(topology);
