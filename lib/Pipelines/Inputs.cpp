@@ -40,7 +40,7 @@ Expected<ExpertPlacement> placementOf(const CompileOptions &options, const Model
   const std::string &file = options.placement;
   PlacedModel model = placedModel(spec, layout);
   if (file.empty())
-    return defaultPlacement(model, options.routeLimit, nodesOfStage(layout, topology.nodes()));
+    return defaultPlacement(model, options.routeLimit);
   if (!layout.dividesExperts())
     return Error{"--placement " + shortened(file),
                  "says which rank has which experts, and topology '" + shortened(topology.name) + "' has one" +
@@ -143,15 +143,9 @@ Status readBound(const CompileOptions &options, Inputs &inputs) {
   const RouteBound asked{options.routeLimit, options.localityPenalty};
   const int64_t experts = inputs.spec.moe ? inputs.spec.moe->experts : 0;
   const int64_t nodes = nodesOfStage(inputs.planOptions.layout, inputs.topology.nodes());
-  Expected<RouteBound> bound = checkRouteBound(
-      inputs.spec, inputs.topology, expertNodes(inputs.placement, &PlacedExperts::decode, experts, nodes), asked);
-  if (!bound)
-    return bound.takeError();
-  inputs.bound = *bound;
-  if (options.note && inputs.bound.limit != options.routeLimit)
-    options.note("--route-limit " + std::to_string(options.routeLimit) + " is no limit on " + std::to_string(nodes) +
-                 " nodes: the program is the one without it");
-  return {};
+  inputs.bound = asked;
+  return checkRouteBound(inputs.spec, inputs.topology,
+                         expertNodes(inputs.placement, &PlacedExperts::decode, experts, nodes), asked);
 }
 
 /// From how many token rows on steps go in halves: as the planner predicts, where nobody says more; a layout that asks

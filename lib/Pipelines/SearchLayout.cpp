@@ -68,7 +68,8 @@ Expected<CompileOptions> withSearchedLayout(const CompileOptions &options) {
   Expected<Inputs> inputs = readInputs(withoutLayout(options));
   if (!inputs)
     return inputs.takeError();
-  Expected<CompileSearch> found = searchCompiled(inputs->spec, inputs->topology, inputs->limits, inputs->planOptions);
+  Expected<CompileSearch> found = searchCompiled(inputs->spec, inputs->topology, inputs->limits, inputs->planOptions,
+                                                 {options.routeLimit, options.localityPenalty});
   if (!found)
     return found.takeError();
   CompileOptions chosen = options;

@@ -11,6 +11,7 @@
 #include "base/JsonText.h"
 #include "k2c/Planner/CompileLayout.h"
 #include "k2c/Planner/ComputeType.h"
+#include "k2c/Planner/RouteBound.h"
 #include "k2c/Planner/RouteTraffic.h"
 #include <cstdio>
 #include <iostream>
@@ -61,11 +62,14 @@ DType computeOf(const ClusterFlags &flags, const RouteStatistics &statistics, co
   return chosen;
 }
 
-Expected<ExpertPlacement> placementOf(const ClusterFlags &flags, const ExpertDivision &division) {
+Expected<ExpertPlacement> placementOf(const ClusterFlags &flags, const ModelSpec &spec, const Topology &topology,
+                                      const ExpertDivision &division) {
   const std::string &path = flags.placement;
+  if (Status status = checkBinds(spec, topology, division.nodes, {flags.routeLimit, 0}); !status)
+    return status.takeError();
   const PlacedModel &model = division.model;
   if (path.empty())
-    return defaultPlacement(model, flags.routeLimit, division.nodes);
+    return defaultPlacement(model, flags.routeLimit);
   Expected<std::string> text = readUserFile(path, maxPlacementBytes);
   if (!text)
     return text.takeError();
@@ -118,7 +122,7 @@ int k2c::planTraffic(const ClusterFlags &flags, const ModelSpec &spec, const Top
   if (Status right = checkStatistics(*statistics, flags.stats, division.model, division.sources(), division.topK);
       !right)
     return fail(right.error().text());
-  Expected<ExpertPlacement> placement = placementOf(flags, division);
+  Expected<ExpertPlacement> placement = placementOf(flags, spec, topology, division);
   if (!placement)
     return fail(placement.error().text());
   Expected<RouteTraffic> traffic = countTraffic(*statistics, *placement, division);

@@ -145,7 +145,7 @@ Expected<Placed> ofLayout(const PlaceFlags &flags, const RouteStatistics &statis
                            (filled + ranks - 1) / ranks};
   divide(placed.division, *layout, topology->nodes());
   placed.division.isTwoHop = placed.division.nodes > 1 && placed.division.nodes < ranks;
-  placed.before = defaultPlacement(placed.division.model, /*routeLimit=*/0, placed.division.nodes);
+  placed.before = defaultPlacement(placed.division.model, /*routeLimit=*/0);
   return placed;
 }
 

@@ -91,6 +91,26 @@ TEST(CompileSearchTest, WhatDoesNotHoldIsLeftOut) {
   EXPECT_GT(search.smallest.devices(), 1);
 }
 
+TEST(CompileSearchTest, ABoundBindsTokensOfAllThatIsLookedAt) {
+  const ModelSpec spec = published("olmoe-1b-7b");
+  const Topology four = topology("cpu4x2");
+  const auto within = [&](const Topology &machines, const RouteBound &bound) {
+    return searchCompiled(spec, machines, defaultLimits(spec), {}, bound);
+  };
+  for (const RouteBound &bound : {RouteBound{2, 0}, RouteBound{0, 0.5}}) {
+    const Expected<CompileSearch> search = within(four, bound);
+    ASSERT_TRUE(search);
+    EXPECT_GT(search->compiling, 0);
+    EXPECT_LT(search->compiling, found(spec, four).compiling);
+    EXPECT_GT(nodesOfStage(search->smallest, 4), std::max<int64_t>(bound.limit, 1));
+    for (const ClusterPlan &plan : search->holding)
+      EXPECT_GT(nodesOfStage(plan.layout, 4), std::max<int64_t>(bound.limit, 1)) << textOf(plan);
+  }
+  EXPECT_EQ(within(islands(1e9), {2, 0}).takeError().text(),
+            "--route-limit: is 2, topology 'cpu4x2' has 2 nodes, and there are others to keep away from on 3 or more; "
+            "leave it out, or use at most 1");
+}
+
 // The space of search() has 1, 2, 4 and 8 stages.
 TEST(CompileSearchTest, DefaultLayoutsAreLookedAtToo) {
   Topology three = islands(1e9);

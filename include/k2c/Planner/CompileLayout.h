@@ -70,8 +70,8 @@ int64_t expertSlots(const ModelSpec &spec, const ParallelLayout &layout);
 PlacedModel placedModel(const ModelSpec &spec, const ParallelLayout &layout);
 
 /// The placement of a program for which nobody says one: in order, and over again; once each where tokens are bound to
-/// `routeLimit` of `nodes` nodes, as an expert is on one node then.
-ExpertPlacement defaultPlacement(const PlacedModel &model, int64_t routeLimit, int64_t nodes);
+/// `routeLimit` nodes, 0: any, as an expert is on one node then.
+ExpertPlacement defaultPlacement(const PlacedModel &model, int64_t routeLimit);
 
 /// The text of `layout` in #dist.plan and in a bundle: without step, which is a limit. oneRankLayout for one rank.
 std::string compiledText(ParallelLayout layout);

@@ -10,6 +10,7 @@
 #include "k2c/Model/ModelSpec.h"
 #include "k2c/Planner/ClusterPlan.h"
 #include "k2c/Planner/Planner.h"
+#include "k2c/Planner/RouteBound.h"
 #include "k2c/Planner/Workload.h"
 
 namespace k2c {
@@ -70,15 +71,16 @@ Expected<PlanSearch> search(const PlanRequest &request);
 struct CompileSearch {
   std::vector<ClusterPlan> holding; ///< of those whose memory holds, without the arena; the most tokens/s first
   int64_t candidates = 0;           ///< layouts looked at
-  int64_t compiling = 0;            ///< of these, the ones that k2c compile accepts
+  int64_t compiling = 0;            ///< of these, the ones that k2c compile accepts, and that the bound binds
   ParallelLayout smallest;          ///< of these, the one whose fullest rank needs least
 };
 
 /// Evaluates every layout of search(), and compileLayout's in every number of stages, that `k2c compile` accepts: with
 /// the steps and sequences of `limits`, under the default lengths. The layout of `options` is not read. Errors: limits
-/// or a model that planHost refuses under any layout. At least one compiles where compileLayout's does.
+/// or a model that planHost refuses under any layout; a bound that binds nothing under any (checkBinds). At least one
+/// compiles where compileLayout's does.
 Expected<CompileSearch> searchCompiled(const ModelSpec &spec, const Topology &topology, const Limits &limits,
-                                       const PlanOptions &options);
+                                       const PlanOptions &options, const RouteBound &bound = {});
 
 /// Default lengths, shortened to the model's positions.
 Workload defaultWorkload(const ModelSpec &spec);

@@ -20,11 +20,15 @@ struct RouteBound {
   bool isBound() const { return limit > 0 || penalty > 0; }
 };
 
-/// `asked` as the program has it, for a model whose experts are on `nodes`: a limit of all nodes is none. Errors: a
-/// model without experts; one node; fewer experts on `limit` nodes than a token takes, with the smallest limit that
-/// does; more choices of groups than are looked at; under a limit, an expert on several nodes.
-Expected<RouteBound> checkRouteBound(const ModelSpec &spec, const Topology &topology, const ExpertNodes &nodes,
-                                     RouteBound asked);
+/// Whether there are others than the nodes that `asked` binds tokens to, where the experts of a layer are on `nodes` of
+/// the topology's nodes. Errors: a model without experts; one node; a limit of all nodes or more.
+Status checkBinds(const ModelSpec &spec, const Topology &topology, int64_t nodes, const RouteBound &asked);
+
+/// And whether a program can have it whose experts are on `nodes`. Errors besides: fewer experts on `limit` nodes than
+/// a token takes, with the smallest limit that does; more choices of groups than are looked at; under a limit, an
+/// expert on several nodes.
+Status checkRouteBound(const ModelSpec &spec, const Topology &topology, const ExpertNodes &nodes,
+                       const RouteBound &asked);
 
 } // namespace k2c
 

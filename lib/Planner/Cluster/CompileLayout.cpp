@@ -100,8 +100,8 @@ PlacedModel k2c::placedModel(const ModelSpec &spec, const ParallelLayout &layout
   return {spec.name, spec.moeLayers(), routedExperts(spec), layout.ep, expertSlots(spec, layout)};
 }
 
-ExpertPlacement k2c::defaultPlacement(const PlacedModel &model, int64_t routeLimit, int64_t nodes) {
-  return placedInOrder(model, /*hasCopies=*/routeLimit == 0 || routeLimit >= nodes);
+ExpertPlacement k2c::defaultPlacement(const PlacedModel &model, int64_t routeLimit) {
+  return placedInOrder(model, /*hasCopies=*/routeLimit == 0);
 }
 
 std::string k2c::compiledText(ParallelLayout layout) {

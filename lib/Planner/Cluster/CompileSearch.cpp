@@ -38,7 +38,9 @@ static std::vector<ParallelLayout> programSpace(const PlanRequest &request) {
 }
 
 Expected<CompileSearch> k2c::searchCompiled(const ModelSpec &spec, const Topology &topology, const Limits &limits,
-                                            const PlanOptions &options) {
+                                            const PlanOptions &options, const RouteBound &bound) {
+  if (Status status = checkBinds(spec, topology, topology.nodes(), bound); !status)
+    return status.takeError();
   Workload workload = defaultWorkload(spec, limits.maxContext);
   PlanRequest request{spec, topology, workload};
   request.compute = options.compute;
@@ -52,7 +54,8 @@ Expected<CompileSearch> k2c::searchCompiled(const ModelSpec &spec, const Topolog
   PlanOptions tried = options;
   for (ParallelLayout layout : programSpace(request)) {
     ++found.candidates;
-    if (!whyNotCompiled(request, layout).empty())
+    if (!whyNotCompiled(request, layout).empty() ||
+        !checkBinds(spec, topology, nodesOfStage(layout, topology.nodes()), bound))
       continue;
     ++found.compiling;
     layout.stepTokens = limits.stepTokens;

@@ -134,25 +134,30 @@ Status checkLimit(const ModelSpec &spec, const ExpertNodes &nodes, int64_t limit
 
 } // namespace
 
-Expected<RouteBound> checkRouteBound(const ModelSpec &spec, const Topology &topology, const ExpertNodes &nodes,
-                                     RouteBound asked) {
+Status checkBinds(const ModelSpec &spec, const Topology &topology, int64_t nodes, const RouteBound &asked) {
   if (!asked.isBound())
-    return asked;
+    return {};
   const char *const flag = asked.limit > 0 ? "--route-limit" : "--locality-penalty";
   if (!spec.moe)
     return Error{flag, "model '" + shortened(spec.name) + "' has no experts, and experts are what is bound to nodes",
                  "leave it out"};
-  if (nodes.nodeCount() == 1)
-    return Error{flag,
-                 "topology '" + shortened(topology.name) + "' has 1 node" + (topology.nodes() > 1 ? " a stage" : "") +
-                     ", and there are others to keep away from on 2 or more",
-                 "leave it out, or use a topology of several nodes"};
-  if (asked.limit >= nodes.nodeCount())
-    asked.limit = 0;
-  if (asked.limit > 0)
-    if (Status status = checkLimit(spec, nodes, asked.limit); !status)
-      return status.takeError();
-  return asked;
+  const int64_t fewest = std::max<int64_t>(asked.limit, 1) + 1;
+  if (nodes >= fewest)
+    return {};
+  return Error{flag,
+               (asked.limit > 0 ? "is " + std::to_string(asked.limit) + ", " : "") + "topology '" +
+                   shortened(topology.name) + "' has " + counted(nodes, "node") +
+                   (topology.nodes() > nodes ? " a stage" : "") + ", and there are others to keep away from on " +
+                   std::to_string(fewest) + " or more",
+               nodes == 1 ? "leave it out, or use a topology of several nodes"
+                          : "leave it out, or use at most " + std::to_string(nodes - 1)};
+}
+
+Status checkRouteBound(const ModelSpec &spec, const Topology &topology, const ExpertNodes &nodes,
+                       const RouteBound &asked) {
+  if (Status status = checkBinds(spec, topology, nodes.nodeCount(), asked); !status || asked.limit == 0)
+    return status;
+  return checkLimit(spec, nodes, asked.limit);
 }
 
 } // namespace k2c
