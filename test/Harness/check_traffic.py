@@ -3,7 +3,7 @@
 Prompts are read and tokens generated with statistics and counters. Payload and rows of each tier of the counters, those
 that `k2c plan --stats` states, and a count of test/Harness/traffic.py from the statistics and the placement are equal.
 What tokens do at worst, which `info` states, is never exceeded. Then the same with the placement that `k2c place` makes
-of these statistics, which are those of the second run, too.
+of these statistics, which are those of the second run, too. The loads that it prints are those of both runs.
 """
 import json
 import os
@@ -115,6 +115,14 @@ class Program:
         return total
 
 
+def expect_load(what, figures, counters):
+    """Rows of the fullest rank over the mean, of layers: as `k2c place` states them, and as counted."""
+    counted = [1 / layer["balancedness"] for layer in counters["layers"].values()]
+    for key, wanted in (("mean", sum(counted) / len(counted)), ("max", max(counted))):
+        if abs(figures["fullest_over_mean"][key] - wanted) > 1e-6:
+            raise Failure(f"{what}, {key}: k2c place states {figures['fullest_over_mean'][key]}, counted {wanted}")
+
+
 def main(name, shape, *options):
     checkpoint = found(name)
     ranks, nodes = (int(part) for part in (shape.split("x") + shape.split("x"))[:2])
@@ -128,10 +136,14 @@ def main(name, shape, *options):
             if key != "kind" and counters[key]["max"] > worst["max"]:
                 raise Failure(f"{key}: {counters[key]} is above the certificate, {worst}")
         placement = os.path.join(work, "placement.json")
-        output(["k2c", "place", stats, "--bundle", bundle.folder, "-o", placement])
+        placed = json.loads(output(["k2c", "place", stats, "--bundle", bundle.folder, "--json", "-o", placement]))
+        first = counters
         stats, again, counters = run(bundle, work, prompts, "--placement", placement)
         expect("statistics of a second run are equal", again, text)
         after = program.check(stats, counters, placement, "--placement", placement)
+        if len(program.hops) == 1:  # a placement is of one replica, counters are of the ranks of all
+            expect_load("load before", placed["before"], first)
+            expect_load("load with the placement", placed["after"], counters)
     print(f"{name}: {before} bytes in {counters['steps']} steps, {after} by k2c place, counted in three ways")
 
 

@@ -201,6 +201,16 @@ Expected<Comparison> compare(const RouteStatistics &statistics, const Placed &pl
   return of;
 }
 
+/// Placing by nodes may cost bytes between them where ranks were less even than it allows.
+void noteMoreRows(const Comparison &of) {
+  const int64_t before = of.before.rowsBetweenNodes.value(), after = of.after.rowsBetweenNodes.value();
+  if (after > before)
+    std::fprintf(stderr,
+                 "k2c: note: rows between nodes rise from %lld to %lld: placing by nodes allows the fullest rank %.2f "
+                 "times the mean rows, and the placement before has more in some layer\n",
+                 static_cast<long long>(before), static_cast<long long>(after), maxLoadByNodes);
+}
+
 /// A table for prompts and one for generated tokens, where `phase` is "each"; else one for both.
 std::vector<RoutedPhase> tablesOf(const std::string &phase) {
   if (phase == eachPhase)
@@ -231,6 +241,8 @@ int place(const PlaceFlags &flags) {
     Expected<Comparison> of = compare(*statistics, *placed, options);
     if (!of)
       return fail(of.error().text());
+    if (options.objective == PlacementObjective::Nodes)
+      noteMoreRows(*of);
     tables.push_back(std::move(*of));
   }
   ExpertPlacement made = tables.front().made;

@@ -2,6 +2,7 @@
 #include "k2c/Planner/PlaceExperts.h"
 #include "TestModels.h"
 #include "k2c/Planner/CompileLayout.h"
+#include <random>
 
 using namespace k2c;
 using namespace k2c::test;
@@ -201,6 +202,55 @@ TEST(PlaceExperts, PutsExpertsThatAreChosenTogetherOnOneNode) {
   EXPECT_EQ(after->nodesPerToken, 1);
   EXPECT_LE(after->loadMost, 1.15);
   EXPECT_LT(after->rowsBetweenNodes.value(), before->rowsBetweenNodes.value());
+}
+
+// Random sets of which the order in which experts are is as good as any, from one rank or from all.
+TEST(PlaceExperts, ByNodesHasNoMoreRowsThanBefore) {
+  ExpertDivision by = division(8, 4, 2);
+  by.messageBytes = 1; // as of k2c place, which counts rows
+  std::mt19937 random(7);
+  int64_t even = 0;
+  for (int64_t round = 0; round < 200; ++round) {
+    std::vector<SourcedChoice> choices;
+    for (int64_t i = 0; i < 100; ++i) {
+      const auto one = static_cast<int32_t>(random() % 8), other = static_cast<int32_t>((one + 1 + random() % 7) % 8);
+      choices.push_back({round % 2 ? 0 : int64_t(random() % 4),
+                         {std::min(one, other), std::max(one, other)},
+                         int64_t(20 + random() % 10)});
+    }
+    const RouteStatistics statistics = tokens(by, choices);
+    const ExpertPlacement placed =
+        placeExperts(statistics, by, before(by), {RoutedPhase::Both, PlacementObjective::Nodes});
+    const PlacementFigures was = *placementFigures(statistics, before(by), by, RoutedPhase::Both);
+    const PlacementFigures is = *placementFigures(statistics, placed, by, RoutedPhase::Both);
+    if (was.loadMost <= maxLoadByNodes) {
+      ++even;
+      EXPECT_LE(is.loadMost, maxLoadByNodes) << round;
+      EXPECT_LE(is.rowsBetweenNodes.value(), was.rowsBetweenNodes.value()) << round;
+    }
+  }
+  EXPECT_GT(even, 50);
+}
+
+TEST(PlaceExperts, ByNodesEvensWhatIsMoreThanItAllows) {
+  const ExpertDivision by = division(4, 2, 2);
+  const RouteStatistics statistics = tokens(by, {{0, {0, 1}, 100}, {1, {2, 3}, 10}});
+  const ExpertPlacement placed =
+      placeExperts(statistics, by, before(by), {RoutedPhase::Both, PlacementObjective::Nodes});
+  EXPECT_EQ(placementFigures(statistics, before(by), by, RoutedPhase::Both)->rowsBetweenNodes.value(), 0);
+  const PlacementFigures is = *placementFigures(statistics, placed, by, RoutedPhase::Both);
+  EXPECT_EQ(is.loadMost, 1);
+  EXPECT_GT(is.rowsBetweenNodes.value(), 0);
+}
+
+// Expert 0 is on both nodes, and all tokens are of one rank, which has it.
+TEST(PlaceExperts, FiguresAreOfTheRanksThatHadTheTokens) {
+  const ExpertDivision by = division(2, 2, 2);
+  const RouteStatistics statistics = tokens(by, {{0, {0}, 30}, {0, {1}, 10}});
+  const PlacementFigures figures = *placementFigures(statistics, slots(by, {0, -1, 0, 1}), by, RoutedPhase::Both);
+  EXPECT_EQ(figures.loadMost, 1.5) << "not 1.25, of copies that share evenly";
+  EXPECT_EQ(figures.loadMost, countTraffic(statistics, slots(by, {0, -1, 0, 1}), by)->imbalanceMost());
+  EXPECT_EQ(figures.rowsBetweenNodes.value(), 20);
 }
 
 TEST(PlaceExperts, EvensTheRowsOfRanks) {

@@ -20,10 +20,14 @@ struct PlaceOptions {
   PlacementObjective objective = PlacementObjective::Balance;
 };
 
+/// Placing by nodes may cost this load in rows of the fullest rank over the mean.
+inline constexpr double maxLoadByNodes = 1.15;
+
 /// Experts of all layers for the slots of `division`; both phases alike. Slots beyond the experts hold copies of the
 /// experts with most rows, each on ranks that do not have it. No layer is worse than in order or `before`, as far as
-/// the search sees: rows of an expert are taken to spread evenly over its copies. Statistics are of the division's
-/// model.
+/// the search sees: rows of an expert are taken to spread evenly over its copies. By nodes, a layer has no more bytes
+/// between them than `before`, counted as by placementFigures, unless `before` has more load than maxLoadByNodes.
+/// Statistics are of the division's model.
 ExpertPlacement placeExperts(const RouteStatistics &statistics, const ExpertDivision &division,
                              const ExpertPlacement &before, const PlaceOptions &options);
 
@@ -34,8 +38,8 @@ struct PlacementFigures {
   Checked rowsBetweenNodes;
 };
 
-/// Of the tokens of a phase; `placement` has phases only where `phase` is one. Nobody knows which rank will have a
-/// sequence, so an expert's rows are taken to spread evenly over its copies, as in the search.
+/// Of the tokens of a phase, each from the rank that had its sequence, as a run of the same sequences counts them.
+/// `placement` has phases only where `phase` is one.
 Expected<PlacementFigures> placementFigures(const RouteStatistics &statistics, const ExpertPlacement &placement,
                                             const ExpertDivision &division, RoutedPhase phase);
 

@@ -12,6 +12,11 @@
 // Spare slots of in order without copies and of the last get copies: of the expert with most rows a copy, on the
 // emptiest rank that lacks it, as long as that rank does not become the fullest.
 //
+// Candidates are compared by tokens from outside and copies that share evenly, since nobody knows which rank will have
+// a sequence. So they do not say which node is which: each becomes the one whose tokens visit it most. By nodes, one
+// that has more rows between them than before, of the tokens from the ranks that had them, is behind all that do not
+// and are as even.
+//
 //===----------------------------------------------------------------------===//
 
 #include "k2c/Planner/PlaceExperts.h"
@@ -21,6 +26,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <utility>
 
 using namespace k2c;
 
@@ -35,9 +41,6 @@ namespace {
 constexpr int32_t noExpert = -1;
 /// Loads that differ by less are even: a step's rows vary more.
 constexpr double evenStep = 0.05;
-/// What placing by nodes may cost in load.
-constexpr double maxImbalance = 1.15;
-
 /// Counts of a search by affinity, of sets and nodes: more take too much memory, and are placed without it.
 constexpr int64_t maxVisits = int64_t(1) << 28;
 
@@ -86,9 +89,10 @@ public:
       : division(division), options(options), rows(expertRows(layer, options.phase, division.model.experts)) {
     visitChoices(layer, options.phase,
                  [&](const SourcedChoice &choice) { tokensOfSet[choice.experts] += choice.tokens; });
-    RouteStatistics::Layer &strangers = fromOutside.layers[0];
+    RouteStatistics::Layer &strangers = fromOutside.layers[0], &own = fromSources.layers[0];
     for (const auto &[set, tokens] : tokensOfSet)
       strangers.prefill.push_back({division.sources(), set, tokens});
+    visitChoices(layer, options.phase, [&](const SourcedChoice &choice) { own.prefill.push_back(choice); });
   }
 
   Slots best(const Slots &before);
@@ -99,10 +103,13 @@ private:
     const auto begin = experts.begin() + rank * slotsOfRank(), end = begin + slotsOfRank();
     return std::find(begin, end, expert) != end;
   }
-  std::array<double, 3> cost(const Slots &experts) const;
+  double bytesBetweenNodes(const RouteStatistics &tokens, const Slots &experts) const;
+  std::array<double, 4> cost(const Slots &experts, double bytesBefore) const;
   Slots balanced() const;
   Slots byAffinity(int64_t width) const;
   void addCopies(Slots &experts) const;
+  std::vector<double> visits(const Slots &experts) const;
+  Slots nearTokens(const Slots &experts) const;
 
   const ExpertDivision &division;
   const PlaceOptions &options;
@@ -110,19 +117,24 @@ private:
   std::map<std::vector<int32_t>, int64_t> tokensOfSet;
   /// The same tokens from a rank behind the last, on a node of its own: where sequences will be nobody knows.
   RouteStatistics fromOutside;
+  RouteStatistics fromSources; ///< and from the ranks that had them
 };
 
-/// What is lowered first, then second, then third.
-std::array<double, 3> LayerPlacer::cost(const Slots &experts) const {
+double LayerPlacer::bytesBetweenNodes(const RouteStatistics &tokens, const Slots &experts) const {
   ExpertPlacement placement;
   placement.slotsOfRank = slotsOfRank();
   placement.layers[0] = {experts, experts};
-  const Expected<RouteTraffic> traffic = countTraffic(fromOutside, placement, division);
-  const double bytes = traffic ? traffic->tiers[1].payloadBytes.real() : 0;
-  const double load = imbalance(rows, experts, division.model.ranks);
-  if (options.objective == PlacementObjective::Nodes)
-    return {std::max(0.0, load - maxImbalance), bytes, load};
-  return {std::ceil((load - 1) / evenStep), bytes, load};
+  const Expected<RouteTraffic> traffic = countTraffic(tokens, placement, division);
+  return traffic ? traffic->tiers[1].payloadBytes.real() : 0;
+}
+
+/// What is lowered first, then second, and so on. `bytesBefore`: of `fromSources`, where experts are now.
+std::array<double, 4> LayerPlacer::cost(const Slots &experts, double bytesBefore) const {
+  const double load = imbalance(rows, experts, division.model.ranks), bytes = bytesBetweenNodes(fromOutside, experts);
+  if (options.objective == PlacementObjective::Balance)
+    return {std::ceil((load - 1) / evenStep), 0, bytes, load};
+  return {std::ceil(std::max(0.0, load - maxLoadByNodes) / evenStep),
+          double(bytesBetweenNodes(fromSources, experts) > bytesBefore), bytes, load};
 }
 
 /// By the published balancer; copies of an expert beyond the first on a rank are left out.
@@ -155,7 +167,7 @@ Slots LayerPlacer::byAffinity(int64_t width) const {
     counts.push_back(tokens);
   }
   AffinityCapacity capacity{division.nodes, division.model.ranks, slotsOfRank() / width};
-  capacity.imbalance = options.objective == PlacementObjective::Nodes ? maxImbalance : 1 + evenStep;
+  capacity.imbalance = options.objective == PlacementObjective::Nodes ? maxLoadByNodes : 1 + evenStep;
   const std::vector<int32_t> rankOfBlock =
       placeByAffinity(coActivationOf(blocks, std::move(choices), std::move(counts)), capacity);
   Slots experts(static_cast<size_t>(division.slots()), noExpert);
@@ -188,19 +200,62 @@ void LayerPlacer::addCopies(Slots &experts) const {
   }
 }
 
+/// How many tokens of each node visit each node: [visited][node of the token].
+std::vector<double> LayerPlacer::visits(const Slots &experts) const {
+  const int64_t nodes = division.nodes, ofNode = division.slots() / nodes;
+  std::vector<std::vector<int64_t>> nodesOf(rows.size());
+  for (int64_t slot = 0; slot < division.slots(); ++slot)
+    if (experts[slot] != noExpert)
+      nodesOf[experts[slot]].push_back(slot / ofNode);
+  std::vector<double> tokens(static_cast<size_t>(nodes * nodes), 0.0);
+  std::vector<size_t> lastChoice(static_cast<size_t>(nodes), 0);
+  size_t count = 0;
+  for (const SourcedChoice &choice : fromSources.layers.at(0).prefill) {
+    const int64_t home = choice.source % division.stageRanks() * nodes / division.stageRanks();
+    ++count;
+    for (const int32_t expert : choice.experts)
+      for (const int64_t node : nodesOf[expert])
+        if (std::exchange(lastChoice[node], count) != count)
+          tokens[node * nodes + home] += double(choice.tokens);
+  }
+  return tokens;
+}
+
+/// The same nodes under other numbers, the most visited first: all pairs of nodes have equal links.
+Slots LayerPlacer::nearTokens(const Slots &experts) const {
+  const int64_t nodes = division.nodes, ofNode = division.slots() / nodes;
+  const std::vector<double> tokens = visits(experts);
+  std::vector<char> isMoved(static_cast<size_t>(nodes), 0), isTaken(static_cast<size_t>(nodes), 0);
+  Slots moved(experts.size());
+  for (int64_t i = 0; i < nodes; ++i) {
+    int64_t from = -1, to = -1;
+    for (int64_t node = 0; node < nodes; ++node)
+      for (int64_t home = 0; home < nodes; ++home)
+        if (!isMoved[node] && !isTaken[home] && (from < 0 || tokens[node * nodes + home] > tokens[from * nodes + to]))
+          from = node, to = home;
+    isMoved[from] = isTaken[to] = 1;
+    std::copy_n(experts.begin() + from * ofNode, ofNode, moved.begin() + to * ofNode);
+  }
+  return moved;
+}
+
 Slots LayerPlacer::best(const Slots &before) {
   std::vector<Slots> candidates = {before};
   for (const bool hasCopies : {true, false})
     candidates.push_back(placedInOrder(division.model, hasCopies).layers.begin()->second.decode);
   addCopies(candidates.back());
-  candidates.push_back(balanced());
+  candidates.push_back(nearTokens(balanced()));
   const bool isSmall = int64_t(tokensOfSet.size()) * division.nodes <= maxVisits;
   for (int64_t width = 1; isSmall && division.model.experts % width == 0 && slotsOfRank() % width == 0; width *= 2) {
-    candidates.push_back(byAffinity(width));
-    addCopies(candidates.back());
+    Slots experts = byAffinity(width);
+    addCopies(experts);
+    candidates.push_back(nearTokens(experts));
   }
-  return *std::min_element(candidates.begin(), candidates.end(),
-                           [&](const Slots &a, const Slots &b) { return cost(a) < cost(b); });
+  std::vector<std::array<double, 4>> costs;
+  const double bytesBefore = bytesBetweenNodes(fromSources, before);
+  for (const Slots &candidate : candidates)
+    costs.push_back(cost(candidate, bytesBefore));
+  return candidates[std::min_element(costs.begin(), costs.end()) - costs.begin()];
 }
 
 } // namespace
@@ -210,18 +265,8 @@ Expected<PlacementFigures> k2c::placementFigures(const RouteStatistics &statisti
   Expected<RouteTraffic> traffic = countTraffic(statistics, placement, division, phase);
   if (!traffic)
     return traffic.takeError();
-  PlacementFigures figures;
-  figures.loadMean = statistics.layers.empty() ? 1 : 0;
-  for (const auto &[layer, choices] : statistics.layers) {
-    const PlacedExperts &placed = placement.layers.at(layer);
-    const double load = imbalance(expertRows(choices, phase, division.model.experts),
-                                  phase == RoutedPhase::Prefill ? placed.prefill : placed.decode, division.model.ranks);
-    figures.loadMean += load / double(statistics.layers.size());
-    figures.loadMost = std::max(figures.loadMost, load);
-  }
-  figures.nodesPerToken = traffic->nodesMean;
-  figures.rowsBetweenNodes = traffic->tiers[1].messages;
-  return figures;
+  return PlacementFigures{traffic->imbalanceMean(), traffic->imbalanceMost(), traffic->nodesMean,
+                          traffic->tiers[1].messages};
 }
 
 ExpertPlacement k2c::placeExperts(const RouteStatistics &statistics, const ExpertDivision &division,
