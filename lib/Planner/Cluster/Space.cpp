@@ -12,11 +12,17 @@
 // the objective is devices or expert parallelism. Whether a layout is right is CheckLayout's to say; none here is
 // promised to be.
 //
+// Where k2c compile has model and devices, a plan is of a program: serving layouts are those that it accepts, with as
+// many replicas as fit, and those whose only fault is cp. Pools of prompts, which it refuses, have the parts that an
+// accepted layout may have. Of GPUs, and of families for planning only, all are planned.
+//
 //===----------------------------------------------------------------------===//
 
 #include "Space.h"
 
 #include "RequestModel.h"
+#include "k2c/Planner/CompileLayout.h"
+#include "k2c/Planner/TensorParts.h"
 #include <algorithm>
 #include <set>
 
@@ -50,11 +56,16 @@ std::vector<int64_t> planner::alignedDevices(const Topology &topology) {
   return sizes;
 }
 
+/// Whether k2c compile has programs of the model for the devices.
+static bool isOfPrograms(const PlanRequest &request) {
+  return request.phase == PlanPhase::Serve && canCompile(request.spec) && checkCompiles(request.topology);
+}
+
 static std::vector<int64_t> tensorWays(const PlanRequest &request) {
   const int64_t heads = commonHeads(request.spec);
   std::vector<int64_t> ways;
   for (int64_t tp : divisors(nearDevices(request.topology)))
-    if (heads % tp == 0 && tp <= 16)
+    if (heads % tp == 0 && tp <= 16 && (!isOfPrograms(request) || checkTensorParts(request.spec, tp)))
       ways.push_back(tp);
   return ways;
 }
@@ -75,7 +86,8 @@ static std::vector<int64_t> expertTensorWays(const PlanRequest &request, int64_t
   std::vector<int64_t> ways = {1};
   if (request.spec.moe)
     for (int64_t etp : {2, 4, 8})
-      if (etp <= nearDevices(request.topology) && ranks % etp == 0 && request.spec.moe->inter % etp == 0)
+      if (etp <= nearDevices(request.topology) && ranks % etp == 0 && request.spec.moe->inter % etp == 0 &&
+          (!isOfPrograms(request) || checkExpertParts(request.spec, etp)))
         ways.push_back(etp);
   return ways;
 }
@@ -134,6 +146,9 @@ std::vector<ParallelLayout> planner::servingSpace(const PlanRequest &request) {
   std::vector<ParallelLayout> space;
   for (ParallelLayout layout : replicaSpace(request)) {
     const int64_t most = request.topology.ranks() / layout.devices();
+    layout.replicas = most;
+    if (isOfPrograms(request) && layout.cp == 1 && !checkCompiles(request.spec, request.topology, layout))
+      continue;
     std::set<int64_t> copies = {most};
     if (few)
       copies.insert(1);

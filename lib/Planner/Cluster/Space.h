@@ -9,10 +9,12 @@ namespace k2c::planner {
 
 /// Every serving layout of one replica: tp within a node; 1 to 8 stages; experts over divisors and multiples of a node,
 /// whole or each divided among 2 to 8 neighbours; cp where the longest sequence leaves each rank 8,192 tokens;
-/// two-batch overlap or none; redundant experts where loads are known or slots need filling. Not all divide the model.
+/// two-batch overlap or none; redundant experts where loads are known or slots need filling. Not all divide the model;
+/// tp and etp of programs that k2c compile has end at its leaf borders.
 std::vector<ParallelLayout> replicaSpace(const PlanRequest &request);
 
 /// Those of replicaSpace in as many replicas as the topology has room for and, for the objectives that want few, one.
+/// Of programs that k2c compile has, those that it accepts in as many replicas, and those that it refuses for cp alone.
 std::vector<ParallelLayout> servingSpace(const PlanRequest &request);
 
 /// Every training layout: tp within a node, cp as in serving, powers of two of stages, ep over divisors of a stage's
