@@ -67,8 +67,10 @@ ExpertDivision readManifest(const JsonFields &root) {
   if (!layout)
     root.fail("layout", "is none of a program of " + std::to_string(division.model.ranks) + " ranks");
   if (!layout->dividesExperts())
-    topology.fail("ranks", division.model.ranks > 1 ? "are one a stage: each has all experts of its layers"
-                                                    : "is 1: the program of one rank has all experts there");
+    topology.fail("ranks",
+                  division.model.ranks > 1 ? "are one a stage: each has all experts of its layers"
+                                           : "is 1: the program of one rank has all experts there",
+                  "compile it for several ranks that share experts: --topology T --layout ep=R,dp=R");
   divide(division, *layout, division.nodes);
   if (const JsonFields numerics = root.object("numerics"); numerics.has("expert_nodes"))
     numerics.fail("expert_nodes", "says that tokens are bound to nodes, on which experts have to stay",
@@ -137,7 +139,7 @@ Expected<Placed> ofLayout(const PlaceFlags &flags, const RouteStatistics &statis
                  "redundant is " + std::to_string(redundant) + ", must be 0 to " + std::to_string(most) + " and make " +
                      std::to_string(statistics.experts) + " experts slots that " + std::to_string(ranks) +
                      " ranks divide",
-                 "choose " + std::to_string((filled + ranks - 1) / ranks * ranks - statistics.experts)};
+                 "choose " + std::to_string(nearestRedundant(statistics.experts, ranks, redundant))};
   if (filled > maxSlots / std::max<int64_t>(1, int64_t(statistics.layers.size())))
     return Error{flags.statistics, "asks for more than " + std::to_string(maxSlots) + " slots in all layers", ""};
   Placed placed;

@@ -33,6 +33,16 @@ TEST(CompileLayout, DefaultsDivideExpertsAndSequencesAmongAllRanks) {
   EXPECT_EQ(said(tinyLlama(), "cpu1", ""), "dp=1");
 }
 
+TEST(CompileLayout, RedundantSlotsAreTheNearestThatCompile) {
+  EXPECT_EQ(nearestRedundant(8, 9, 4), 1) << "of 1 and 10";
+  EXPECT_EQ(nearestRedundant(8, 9, 6), 10);
+  EXPECT_EQ(nearestRedundant(8, 9, 10), 10);
+  EXPECT_EQ(nearestRedundant(8, 9, 1000), 64) << "each expert on each rank";
+  EXPECT_EQ(nearestRedundant(13, 8, 1), 0) << "none compile as well, and 3";
+  EXPECT_EQ(nearestRedundant(13, 2, 2), 3) << "of 1 and 3, equally far";
+  EXPECT_EQ(nearestRedundant(13, 1, 5), 0);
+}
+
 TEST(CompileLayout, WhatIsAskedForIsKept) {
   EXPECT_EQ(said(modelOf(64), "cpu2x1", "ep=2"), "ep=2,dp=2");
   EXPECT_EQ(said(modelOf(13), "cpu2x1", "ep=2,dp=2"), "ep=2,dp=2") << "the last rank has a slot more";
@@ -78,6 +88,10 @@ TEST(CompileLayout, RedundantSlotsFillEveryRank) {
                                                        "ranks; use ep=2,dp=2,redundant=13");
   EXPECT_EQ(said(spec, "cpu2x1", "ep=2,redundant=-1"), "--layout: redundant is -1, must be 0 to 13 for 13 experts on 2 "
                                                        "ranks; use ep=2,dp=2,redundant=1");
+  EXPECT_EQ(said(spec, "cpu4x2", "ep=8,redundant=4"), "--layout: redundant is 4, which makes 17 expert slots that 8 "
+                                                      "ranks do not divide; use ep=8,dp=8,redundant=3");
+  EXPECT_EQ(said(spec, "cpu2x1", "ep=2,overlap=2"), "--layout: overlap is '2', must be 0 or 1; use "
+                                                    "ep=2,dp=2,redundant=1");
   EXPECT_EQ(said(spec, "cpu1", "redundant=1"), "--layout: redundant is 1, must be 0 to 0 for 13 experts on 1 rank; use "
                                                "dp=1");
 }

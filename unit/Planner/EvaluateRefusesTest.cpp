@@ -140,7 +140,7 @@ TEST(EvaluateRefusesTest, LayoutTextIsRefusedAtItsEntry) {
   EXPECT_EQ(refusal("ep=8x"), "--layout: ep is '8x', not a whole number; write ep=8");
   EXPECT_EQ(refusal("ep=99999999999999999999"),
             "--layout: ep is '99999999999999999999', not a whole number; write ep=8");
-  EXPECT_EQ(refusal("overlap=2"), "--layout: overlap is '2'; use 0 or 1");
+  EXPECT_EQ(refusal("overlap=2"), "--layout: overlap is '2', must be 0 or 1; choose one of these");
   EXPECT_TRUE(has(refusal("schedule=zb-h1"), "'schedule' is not a key of a serving layout"));
   EXPECT_TRUE(has(refusal("schedule=zero", PlanPhase::Train), "use one of gpipe, 1f1b, interleaved, zb-h1"));
   EXPECT_EQ(refusal("schedule=zb-h1,pp=2", PlanPhase::Train), "accepted");

@@ -173,7 +173,7 @@ TEST(TwoPoolsTest, MistakesNameThePoolAndBothNumbers) {
     return parsed ? std::string("accepted") : parsed.error().text();
   };
   EXPECT_EQ(refusal("prefill.ep=x"), "--layout: prefill.ep is 'x', not a whole number; write prefill.ep=8");
-  EXPECT_EQ(refusal("prefill.overlap=2"), "--layout: prefill.overlap is '2'; use 0 or 1");
+  EXPECT_EQ(refusal("prefill.overlap=2"), "--layout: prefill.overlap is '2', must be 0 or 1; choose one of these");
   EXPECT_EQ(refusal("prefill.ep=8,prefill.ep=8"), "--layout: names prefill.ep twice; keep one of them");
   EXPECT_TRUE(has(refusal("prefill.prefill.ep=8"), "'prefill.prefill.ep' is not a key of a serving layout"));
   EXPECT_TRUE(has(refusal("prefill.ep=8", PlanPhase::Train), "'prefill.ep' is not a key of a training layout"));

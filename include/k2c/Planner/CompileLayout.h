@@ -33,6 +33,10 @@ std::optional<ParallelLayout> withVocabularyParts(const ModelSpec &spec, Paralle
 /// More stages than `stages`, the fewest into which the ranks of `topology` and the layers of `spec` can be divided.
 std::optional<int64_t> nextStages(const ModelSpec &spec, const Topology &topology, int64_t stages);
 
+/// Of the numbers of redundant slots with which so many ranks compile, the one nearest to `asked`: none, or as many as
+/// give all ranks equally many slots, at most a slot of each expert on each rank. Of two, the larger.
+int64_t nearestRedundant(int64_t experts, int64_t ranks, int64_t asked);
+
 /// What `--layout text` asks of a compile; "" is compileLayout. Errors: those of parseLayout, which take any key of a
 /// serving layout, and of checkCompiles; each names the nearest layout that compiles.
 Expected<ParallelLayout> parseCompileLayout(const std::string &text, const ModelSpec &spec, const Topology &topology);

@@ -1,7 +1,7 @@
 //===- CompileLayout.cpp - Layouts that k2c compile accepts -------------------===//
 //
 // A refused layout is answered with the nearest one that compiles: as many stages where these divide ranks and layers,
-// as many redundant slots as fill them, and the default's expert and data-parallel ranks.
+// the nearest number of redundant slots that fills them, and the default's expert and data-parallel ranks.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,6 +20,12 @@ static int64_t routedExperts(const ModelSpec &spec) { return spec.moe ? spec.moe
 
 /// Slots beyond the experts so that every rank has as many.
 static int64_t fillingSlots(int64_t experts, int64_t ranks) { return (ranks - experts % ranks) % ranks; }
+
+int64_t k2c::nearestRedundant(int64_t experts, int64_t ranks, int64_t asked) {
+  const int64_t slots = experts + std::clamp<int64_t>(asked, 0, (ranks - 1) * experts);
+  const int64_t above = slots + fillingSlots(slots, ranks), below = std::max(experts, slots - slots % ranks);
+  return (above - slots <= slots - below ? above : below) - experts;
+}
 
 /// Stages of all replicas have as many ranks each, which fill nodes, or several stages fill one, as groups of a node
 /// have equally many.
@@ -170,11 +176,8 @@ ParallelLayout nearestCompiled(const ModelSpec &spec, const Topology &topology, 
   nearest = layoutOf(spec, topology, nearest.pp, nearest.replicas, nearest.tp, etp);
   if (layout.vocab > 1)
     nearest = withVocabularyParts(spec, nearest).value_or(nearest);
-  const int64_t experts = routedExperts(spec), most = (nearest.ep - 1) * experts;
-  if (layout.redundantExperts > 0 && nearest.ep > 1) {
-    const int64_t slots = experts + std::min(layout.redundantExperts, most);
-    nearest.redundantExperts = slots + fillingSlots(slots, nearest.ep) - experts;
-  }
+  if (layout.redundantExperts > 0 && nearest.ep > 1)
+    nearest.redundantExperts = nearestRedundant(routedExperts(spec), nearest.ep, layout.redundantExperts);
   return nearest;
 }
 

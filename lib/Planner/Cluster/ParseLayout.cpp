@@ -122,7 +122,7 @@ Status setEntry(ParallelLayout &layout, PlanPhase phase, const std::string &key,
   }
   if (key == "overlap" || (key == "sp" && !serves)) {
     if (text != "0" && text != "1")
-      return Error{"--layout", prefix + key + " is '" + shortened(text) + "'", "use 0 or 1"};
+      return Error{"--layout", prefix + key + " is '" + shortened(text) + "', must be 0 or 1", "choose one of these"};
     (key == "sp" ? layout.sp : layout.overlap) = text == "1";
     return Status::success();
   }
