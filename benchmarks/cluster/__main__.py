@@ -16,7 +16,7 @@ import measure.engines
 from bundles import Failure
 from suites import can_make_hosts
 
-from . import dispatch, first_token, memory, overlap, placement, rpc, stages, swap
+from . import dispatch, first_token, memory, overlap, placement, published, rpc, stages, swap
 from .bench import Bench
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -105,6 +105,7 @@ def write_page(bench):
     for name, found in points.items():
         if found:
             text += f"\n## {SECTIONS[name].TITLE}\n\n{SECTIONS[name].table(bench, found)}"
+    text += f"\n## {published.TITLE}\n\n{published.table(points)}"
     with open(bench.args.page, "w") as file:
         file.write(wrapped(text))
     bench.say(f"wrote {bench.args.page}")
