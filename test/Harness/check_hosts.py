@@ -5,8 +5,8 @@ which every run is DIR/launch.sh --hosts, or ucx, with DIR/launch.sh --node on e
 of one rank, byte by byte), pause (a link that is down for a while changes nothing), killed, stopped, unplugged,
 interrupted (how the job ends; seconds are printed), differing (a bundle unlike that of rank 0), damaged (a blob),
 missing (no bundle), starved (a host whose memory is too little), links (no more than what a link carries is found, and
-k2c plans with it), traffic (what perplexity of a text sends, under each route limit: counted as in check_traffic.py, and
-on the links hardly more), environments (over UCX, started by nothing but the variables of a LeaderWorkerSet, and of
+k2c plans with it), traffic (what perplexity of a text sends, under each route limit: counted as in check_traffic.py,
+and on the links hardly more), environments (over UCX, started by nothing but the variables of a LeaderWorkerSet, and of
 torchrun: the tokens of one rank). Nothing may be left on any host.
 """
 import contextlib
