@@ -55,10 +55,7 @@ template <class T> Outcome atomic(Machine &machine, Warp &warp, const Operation 
   const auto *c = o.sources[2] == noSlot ? b : warp.source<Stored<T>>(o.sources[2]);
   for (int i = 0; i < count; ++i) {
     const int lane = order[i];
-    const uint64_t base =
-        o.addressBytes == 8 ? warp.source<uint64_t>(o.sources[0])[lane] : warp.source<uint32_t>(o.sources[0])[lane];
-    const uint64_t address = o.addressBytes == 8 ? base + o.immediate : (base + o.immediate) & 0xffffffffu;
-    std::byte *reached = machine.reach(warp, o, address, lane, sizeof(T), Access::ReadWrite);
+    std::byte *reached = machine.reach(warp, o, addressOf(warp, o, lane), lane, sizeof(T), Access::ReadWrite);
     if (!reached)
       return Outcome::Failed;
     Stored<T> bits;

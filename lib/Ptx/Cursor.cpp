@@ -51,14 +51,10 @@ uint64_t Cursor::takeInteger(const std::string &of, uint64_t least, uint64_t mos
 }
 
 std::optional<Type> Cursor::acceptType() {
-  static constexpr Type all[] = {
-#define K2C_PTX_TYPE(name, spelling, bits, kind) Type::name,
-#include "k2c/Ptx/Types.def"
-  };
-  for (const Type type : all)
-    if (acceptDotted(spellingOf(type)))
-      return type;
-  return std::nullopt;
+  const std::optional<Type> type = peek().kind == Token::Kind::Dotted ? typeSpelled(peek().text) : std::nullopt;
+  if (type)
+    take();
+  return type;
 }
 
 void Cursor::fail(std::string message, std::string remedy, int line) {

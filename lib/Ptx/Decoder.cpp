@@ -77,14 +77,10 @@ std::optional<std::string_view> Decoder::acceptPrefix(std::string_view prefix) {
 }
 
 std::optional<Type> Decoder::acceptType() {
-  static constexpr Type all[] = {
-#define K2C_PTX_TYPE(name, spelling, bits, kind) Type::name,
-#include "k2c/Ptx/Types.def"
-  };
-  for (const Type type : all)
-    if (accept(spellingOf(type)))
-      return type;
-  return std::nullopt;
+  const std::optional<Type> type = typeSpelled(nextModifier());
+  if (type)
+    ++taken;
+  return type;
 }
 
 Type Decoder::takeType() {

@@ -254,6 +254,13 @@ private:
   std::optional<Error> finding;
 };
 
+/// The address that an operation with one of them has for `lane`: its first source and what is added to it.
+inline uint64_t addressOf(const Warp &warp, const Operation &operation, int lane) {
+  if (operation.addressBytes == 8)
+    return warp.source<uint64_t>(operation.sources[0])[lane] + operation.immediate;
+  return static_cast<uint32_t>(warp.source<uint32_t>(operation.sources[0])[lane] + operation.immediate);
+}
+
 /// Calls `body` for each lane of `active`.
 template <class Body> inline void forLanes(uint32_t active, Body body) {
   if (active == allLanes) {

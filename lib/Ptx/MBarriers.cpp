@@ -16,12 +16,6 @@ namespace {
 constexpr uint32_t objectBytes = 8;
 constexpr uint32_t maxCount = (1 << 20) - 1; ///< of arrivals, and of bytes
 
-uint64_t addressOf(const Warp &warp, const Operation &o, int lane) {
-  const uint64_t base =
-      o.addressBytes == 8 ? warp.source<uint64_t>(o.sources[0])[lane] : warp.source<uint32_t>(o.sources[0])[lane];
-  return base + o.immediate;
-}
-
 Outcome init(Machine &machine, Warp &warp, const Operation &o, uint32_t active) {
   for (uint32_t left = active; left != 0; left &= left - 1) {
     const int lane = __builtin_ctz(left);

@@ -1,6 +1,8 @@
 //===- Module.cpp - A PTX text as data ------------------------------------===//
 #include "k2c/Ptx/Module.h"
 
+#include <iterator>
+
 namespace k2c::ptx {
 
 namespace {
@@ -18,6 +20,13 @@ constexpr TypeFacts facts[] = {
 TypeKind kindOf(Type type) { return facts[static_cast<size_t>(type)].kind; }
 int bitsOf(Type type) { return facts[static_cast<size_t>(type)].bits; }
 std::string_view spellingOf(Type type) { return facts[static_cast<size_t>(type)].spelling; }
+
+std::optional<Type> typeSpelled(std::string_view word) {
+  for (size_t i = 0; i < std::size(facts); ++i)
+    if (facts[i].spelling == word)
+      return static_cast<Type>(i);
+  return std::nullopt;
+}
 
 std::string_view spellingOf(Space space) {
   constexpr std::string_view names[] = {"param", "const", "global", "local", "shared"};

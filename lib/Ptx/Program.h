@@ -61,7 +61,6 @@ struct Operation {
   Window window = Window::Generic;
   Strength strength = Strength::Weak;
   Scope scope = Scope::System;
-  bool isVolatile = false;
   uint32_t target = 0;    ///< of a branch
   uint64_t immediate = 0; ///< what is added to an address; a choice of the handler
   uint32_t first = 0;     ///< of `count` slots in Program::lists

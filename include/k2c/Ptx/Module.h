@@ -12,6 +12,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -30,6 +31,8 @@ int bitsOf(Type type);
 /// Bytes in memory; a predicate has none.
 inline int bytesOf(Type type) { return bitsOf(type) / 8; }
 std::string_view spellingOf(Type type);
+/// The type that is spelled so; none: it is not known.
+std::optional<Type> typeSpelled(std::string_view word);
 
 /// Where a variable lies. (PTX ISA 5.1)
 enum class Space : uint8_t { Param, Const, Global, Local, Shared };
