@@ -89,14 +89,15 @@ void Scheduler::admit() {
       continue;
     }
     for (const std::optional<size_t> &plan : plans) {
-      admitTo(ranks[*plan], std::move(queue.front()), pagesNeeded(queue.front()));
+      admitTo(ranks[*plan], std::move(queue.front()));
       queue.pop_front();
     }
     requests = most();
   }
 }
 
-void Scheduler::admitTo(RankPlan &rank, Request request, std::vector<int64_t> needed) {
+void Scheduler::admitTo(RankPlan &rank, Request request) {
+  std::vector<int64_t> needed = pagesNeeded(request);
   const int64_t length = static_cast<int64_t>(request.prompt.size());
   const StepArrays &arrays = rank.arrays;
   auto sequence = std::make_unique<Sequence>();

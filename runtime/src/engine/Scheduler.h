@@ -147,7 +147,7 @@ private:
   std::optional<int32_t> nextMicrobatch() const;
   Status submit(int32_t microbatch);
   Status collect();
-  void admitTo(RankPlan &rank, Request request, std::vector<int64_t> needed);
+  void admitTo(RankPlan &rank, Request request);
   void plan(RankPlan &rank);
   int64_t promptRows(const Sequence &sequence, int64_t rowsLeft, int64_t outputsLeft) const;
   bool isOutputRow(const Sequence &sequence, int64_t position) const;
