@@ -21,7 +21,7 @@ extern "C" {
 #endif
 
 /* Grows with every change of abi.def or of this page. A program of another version is refused. */
-#define K2RT_ABI_VERSION 17u
+#define K2RT_ABI_VERSION 18u
 /* The name of the symbol a program exports. */
 #define K2RT_PROGRAM_QUERY_NAME "k2c_program_query"
 /* Cache groups of a program, at most. */
@@ -82,6 +82,13 @@ typedef int32_t (*k2rt_ir_step_fn)(k2rt_ir_worker *worker);
  * it at once. A nowait launch returns 0: what failed in it stops the step at the next barrier. A step ends closed. */
 typedef int32_t (*k2rt_ir_launch_fn)(k2rt_ir_worker *worker, int32_t kernel_id, k2rt_ir_kernel_fn kernel, int64_t grid,
                                      void *const *args);
+
+/* api->enqueue: launches kernel `kernel_id` with `count` arguments, behind all that was enqueued before; a nowait launch
+ * may run beside its neighbours as k2rt_ir_launch_fn says. One worker records a step once for all steps of at most as
+ * many rows, so a program of a GPU reads no count of its step. An argument that is worker->step becomes the device's.
+ * Returns 0, or what ends the recording. */
+typedef int32_t (*k2rt_ir_enqueue_fn)(k2rt_ir_worker *worker, int32_t kernel_id, const k2rt_ir_grid *grid,
+                                      void *const *args, int32_t count, int32_t nowait);
 
 /* api->barrier and api->sample. sample does not end with a barrier: the end of the step is one. */
 typedef int32_t (*k2rt_ir_barrier_fn)(k2rt_ir_worker *worker);
