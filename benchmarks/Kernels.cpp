@@ -6,10 +6,11 @@
 //   build/bin/kernel-bench --benchmark_filter='Linear/bf16' --benchmark_repetitions=5
 //
 //===----------------------------------------------------------------------===//
-#include "EmitTest.h"
+#include "CompiledKernel.h"
 #include "Linears.h"
 #include "Lists.h"
 #include "Peaks.h"
+#include "TestStep.h"
 #include <benchmark/benchmark.h>
 #include <memory>
 #include <numeric>

@@ -34,7 +34,7 @@ TEST_P(EmitExchange, RefusesAnExpertOutOfRange) {
   Expected<CompiledKernel> kernel = compileForTarget({"locate", LocateDesc{4, 2}});
   ASSERT_TRUE(kernel) << kernel.error().text();
   TestStep step(TestStep::plain(1));
-  std::vector<int32_t> experts = {0, 4}, places(4), slots(2);
+  std::vector<int32_t> experts = {0, 4}, places = {0, 1, 2, 3, 4, 0, 1, 2, 3}, slots(2);
   EXPECT_EQ(launch(*kernel, step.step, {experts.data(), places.data(), slots.data()}, 1).status,
             K2RT_STATUS_OUT_OF_RANGE);
 }

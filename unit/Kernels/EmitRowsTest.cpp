@@ -162,7 +162,8 @@ TEST_P(EmitRows, RotaryRefusesAPositionOutsideTheTable) {
   for (int32_t position : {0, 7, 8, -1}) {
     const bool isInside = position >= 0 && position < 8;
     TestStep step(TestStep::plain(1));
-    step.step.positions = &position;
+    step.positions = {position};
+    step.step.positions = step.positions.data();
     Array x(DType::F32, Random().vector(4)), table(DType::F32, Random().vector(9 * 4)), y = filled(DType::F32, 4);
     EXPECT_EQ(launch(*kernel, step.step, {x.data(), table.data(), &step.step, y.data()}, 1).status, isInside ? 0 : 1)
         << position;

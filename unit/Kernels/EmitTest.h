@@ -8,16 +8,16 @@
 #ifndef K2C_UNIT_KERNELS_EMITTEST_H
 #define K2C_UNIT_KERNELS_EMITTEST_H
 
+#include "CompiledKernel.h"
 #include "TestStep.h"
-#include "k2c/Kernels/TileConfig.h"
 #include <gtest/gtest.h>
 #include <string>
 
 namespace k2c::test {
 
 /// What emitted kernels are compiled for: x86-64-v3, x86-64-v4, or this machine's CPU with AVX512-BF16.
-/// Rows: x86-64-v3 as a target that reads matrices in rows.
-enum class EmitTarget { Avx2, Avx512, Avx512Bf16, Rows };
+/// Rows: x86-64-v3 as a target that reads matrices in rows. GpuThreads: an emulated GPU, a thread a worker.
+enum class EmitTarget { Avx2, Avx512, Avx512Bf16, Rows, GpuThreads };
 std::string nameOf(EmitTarget target);
 
 /// How the matrices of the running test's target lie.
@@ -31,48 +31,26 @@ protected:
   void SetUp() override;
 };
 #define K2C_EMIT_TARGETS(Fixture)                                                                                      \
-  INSTANTIATE_TEST_SUITE_P(Emit, Fixture, testing::Values(EmitTarget::Avx2, EmitTarget::Avx512),                       \
+  INSTANTIATE_TEST_SUITE_P(Emit, Fixture,                                                                              \
+                           testing::Values(EmitTarget::Avx2, EmitTarget::Avx512, EmitTarget::GpuThreads),              \
                            [](const auto &info) { return nameOf(info.param); })
 
 #define K2C_EMIT_PAIRS(Fixture)                                                                                        \
-  INSTANTIATE_TEST_SUITE_P(Emit, Fixture,                                                                              \
-                           testing::Values(EmitTarget::Avx2, EmitTarget::Avx512, EmitTarget::Avx512Bf16),              \
-                           [](const auto &info) { return nameOf(info.param); })
+  INSTANTIATE_TEST_SUITE_P(                                                                                            \
+      Emit, Fixture,                                                                                                   \
+      testing::Values(EmitTarget::Avx2, EmitTarget::Avx512, EmitTarget::Avx512Bf16, EmitTarget::GpuThreads),           \
+      [](const auto &info) { return nameOf(info.param); })
 
 #define K2C_EMIT_ROWS(Fixture)                                                                                         \
   INSTANTIATE_TEST_SUITE_P(EmitInRows, Fixture, testing::Values(EmitTarget::Rows),                                     \
                            [](const auto &info) { return nameOf(info.param); })
 
-/// A compiled kernel and how it is launched.
-struct CompiledKernel {
-  std::string target;
-  TileConfig tile;
-  Grid grid;
-  int64_t scratchBytes = 0;
-  k2rt_ir_kernel_fn function = nullptr;
-};
-
 /// The kernel for the target of the running test. Kernels live as long as the process.
 Expected<CompiledKernel> compileForTarget(const KernelDesc &desc, int64_t splitTokens = 0);
 
-/// The kernel for this machine, outside of tests.
-Expected<CompiledKernel> compileForHost(const KernelDesc &desc);
-
-/// Runs the grid in `workers` parts; the first status that is not 0, and variant and absent expert of the last part.
-/// `scratch`: at least kernel.scratchBytes, which the parts use in turn; null: taken for this launch.
-struct LaunchResult {
-  int32_t status = 0;
-  int32_t variant = -1;
-  const void *absent = nullptr;
-};
-LaunchResult launch(const CompiledKernel &kernel, const k2rt_ir_step &step, const std::vector<void *> &args,
-                    int64_t workers, void *scratch = nullptr);
-
-/// Rows of the grid's row space.
-int64_t gridRows(const Grid &grid, const k2rt_ir_step &step);
-
-/// Compares the compiled kernel with evaluate(), for teams of so many workers. `arguments(results)` makes the argument
-/// list; results[i] starts as a copy of initial[i]. Attention is split in steps of at most `splitTokens` tokens.
+/// Compares the compiled kernel with evaluate(), for teams of so many workers, on a GPU for a CTA and for three.
+/// `arguments(results)` makes the argument list; results[i] starts as a copy of initial[i]. Attention is split in steps
+/// of at most `splitTokens` tokens.
 void expectSameBits(const KernelDesc &desc, const k2rt_ir_step &step, const std::vector<Array> &initial,
                     const std::function<std::vector<void *>(std::vector<Array> &)> &arguments,
                     const std::vector<int64_t> &teams = {1, 3}, int64_t splitTokens = 0);

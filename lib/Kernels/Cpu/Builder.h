@@ -11,7 +11,7 @@
 #ifndef K2C_LIB_KERNELS_CPU_BUILDER_H
 #define K2C_LIB_KERNELS_CPU_BUILDER_H
 
-#include "Abi.h"
+#include "k2c/Kernels/Abi.h"
 #include "k2c/Kernels/KernelDesc.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/IR/Builders.h"

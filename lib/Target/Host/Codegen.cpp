@@ -21,7 +21,22 @@
 
 namespace k2c {
 
-static std::unique_ptr<llvm::TargetMachine> machineFor(const HostTarget &target, std::string &problem) {
+Expected<std::unique_ptr<llvm::TargetMachine>> machineFor(const MachineChoice &choice, const std::string &name) {
+  std::string problem;
+  llvm::Triple triple(choice.triple);
+  const llvm::Target *registered = llvm::TargetRegistry::lookupTarget(triple, problem);
+  if (!registered)
+    return Error{name, "LLVM has no code generator for " + choice.triple + ": " + problem,
+                 "install LLVM 22 with the X86 and NVPTX targets"};
+  llvm::TargetOptions options;
+  options.AllowFPOpFusion = llvm::FPOpFusion::Strict;
+  options.FunctionSections = true;
+  return std::unique_ptr<llvm::TargetMachine>(
+      registered->createTargetMachine(triple, choice.cpu, choice.features, options, llvm::Reloc::PIC_,
+                                      llvm::CodeModel::Small, llvm::CodeGenOptLevel::Aggressive));
+}
+
+static Expected<std::unique_ptr<llvm::TargetMachine>> hostMachine(const HostTarget &target, const std::string &name) {
   static std::once_flag once;
   std::call_once(once, [] {
     LLVMInitializeX86TargetInfo();
@@ -29,19 +44,10 @@ static std::unique_ptr<llvm::TargetMachine> machineFor(const HostTarget &target,
     LLVMInitializeX86TargetMC();
     LLVMInitializeX86AsmPrinter();
   });
-  llvm::Triple triple("x86_64-unknown-linux-gnu");
-  const llvm::Target *registered = llvm::TargetRegistry::lookupTarget(triple, problem);
-  if (!registered)
-    return nullptr;
-  llvm::TargetOptions options;
-  options.AllowFPOpFusion = llvm::FPOpFusion::Strict;
-  options.FunctionSections = true;
-  return std::unique_ptr<llvm::TargetMachine>(
-      registered->createTargetMachine(triple, target.cpu, featureString(target), options, llvm::Reloc::PIC_,
-                                      llvm::CodeModel::Small, llvm::CodeGenOptLevel::Aggressive));
+  return machineFor({"x86_64-unknown-linux-gnu", target.cpu, featureString(target)}, name);
 }
 
-static void optimise(llvm::Module &module, llvm::TargetMachine &machine) {
+void optimise(llvm::Module &module, llvm::TargetMachine &machine) {
   llvm::PipelineTuningOptions tuning;
   tuning.LoopVectorization = false;
   tuning.SLPVectorization = false;
@@ -62,25 +68,45 @@ static void optimise(llvm::Module &module, llvm::TargetMachine &machine) {
   builder.buildPerModuleDefaultPipeline(llvm::OptimizationLevel::O3).run(module, modules);
 }
 
-Expected<std::string> generateCode(mlir::ModuleOp module, const HostTarget &target, const std::string &name,
-                                   CodeKind kind) {
+Expected<std::unique_ptr<llvm::Module>> translate(mlir::ModuleOp module, llvm::LLVMContext &context,
+                                                  const std::string &name) {
   if (failed(lowerToLLVMDialect(module)))
     return Error{name, "does not lower to the LLVM dialect", ""};
   mlir::registerBuiltinDialectTranslation(*module.getContext());
   mlir::registerLLVMDialectTranslation(*module.getContext());
-  llvm::LLVMContext context;
   std::unique_ptr<llvm::Module> code = mlir::translateModuleToLLVMIR(module, context, name);
   if (!code)
     return Error{name, "does not translate to LLVM IR", ""};
+  return code;
+}
+
+Expected<std::string> codeOf(llvm::Module &module, llvm::TargetMachine &machine, llvm::CodeGenFileType kind,
+                             const std::string &name) {
+  llvm::SmallVector<char, 0> bytes;
+  llvm::raw_svector_ostream stream(bytes);
+  llvm::legacy::PassManager emitter;
+  if (machine.addPassesToEmitFile(emitter, stream, nullptr, kind))
+    return Error{name, "LLVM cannot write this kind of file for " + machine.getTargetTriple().str(), ""};
+  emitter.run(module);
+  return std::string(bytes.begin(), bytes.end());
+}
+
+Expected<std::string> generateCode(mlir::ModuleOp module, const HostTarget &target, const std::string &name,
+                                   CodeKind kind) {
+  llvm::LLVMContext context;
+  Expected<std::unique_ptr<llvm::Module>> translated = translate(module, context, name);
+  if (!translated)
+    return translated.takeError();
+  std::unique_ptr<llvm::Module> code = std::move(*translated);
   if (kind == CodeKind::LlvmIr) {
     std::string text;
     llvm::raw_string_ostream(text) << *code;
     return text;
   }
-  std::string problem;
-  std::unique_ptr<llvm::TargetMachine> machine = machineFor(target, problem);
-  if (!machine)
-    return Error{name, "LLVM has no x86-64 code generator: " + problem, "install LLVM 22 with the X86 target"};
+  Expected<std::unique_ptr<llvm::TargetMachine>> found = hostMachine(target, name);
+  if (!found)
+    return found.takeError();
+  std::unique_ptr<llvm::TargetMachine> machine = std::move(*found);
   code->setTargetTriple(machine->getTargetTriple());
   code->setDataLayout(machine->createDataLayout());
   for (llvm::Function &function : *code)
@@ -89,14 +115,8 @@ Expected<std::string> generateCode(mlir::ModuleOp module, const HostTarget &targ
       function.addFnAttr("no-builtins");
     }
   optimise(*code, *machine);
-  llvm::SmallVector<char, 0> bytes;
-  llvm::raw_svector_ostream stream(bytes);
-  llvm::legacy::PassManager emitter;
   auto file = kind == CodeKind::Object ? llvm::CodeGenFileType::ObjectFile : llvm::CodeGenFileType::AssemblyFile;
-  if (machine->addPassesToEmitFile(emitter, stream, nullptr, file))
-    return Error{name, "LLVM cannot write this kind of file for x86-64", ""};
-  emitter.run(*code);
-  return std::string(bytes.begin(), bytes.end());
+  return codeOf(*code, *machine, file, name);
 }
 
 Expected<std::string> assemblyOf(mlir::ModuleOp module, const HostTarget &target) {

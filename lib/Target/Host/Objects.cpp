@@ -1,5 +1,7 @@
 //===- Objects.cpp - Compiles in child processes, keeps objects in a cache --------------------===//
 //
+// An object is what a code generator makes of a module: of the host's an object file, of a GPU's a text.
+//
 // A child builds the module on its own context (the parent's thread pool does not survive fork), generates code and
 // renames the finished object into place; it speaks to the parent through a pipe: nothing = done, text = the failure.
 //
@@ -10,6 +12,7 @@
 // disk cut short or that lost a bit is compiled again.
 //
 //===----------------------------------------------------------------------===//
+#include "Objects.h"
 #include "Codegen.h"
 #include "mlir/IR/MLIRContext.h"
 #include "llvm/ADT/StringExtras.h"
@@ -116,7 +119,7 @@ void onFatalError(void *pipe, const char *reason, bool) {
 }
 
 /// The child's whole life.
-[[noreturn]] void compileInChild(const ObjectJob &job, const HostTarget &target, const Place &place, int pipe) {
+[[noreturn]] void compileInChild(const FileJob &job, const Place &place, int pipe) {
   llvm::remove_fatal_error_handler();
   llvm::install_fatal_error_handler(onFatalError, &pipe);
   mlir::MLIRContext context(mlir::MLIRContext::Threading::DISABLED);
@@ -125,10 +128,10 @@ void onFatalError(void *pipe, const char *reason, bool) {
     diagnostics += (diagnostics.empty() ? "" : "; ") + diagnostic.str();
     return mlir::success();
   });
-  mlir::OwningOpRef<mlir::ModuleOp> module = job.build(&context);
+  mlir::OwningOpRef<mlir::ModuleOp> module = job.code.build(&context);
   if (!module)
     leaveWith(pipe, diagnostics.empty() ? "no code could be emitted" : diagnostics);
-  Expected<std::string> object = generateCode(*module, target, job.name, CodeKind::Object);
+  Expected<std::string> object = job.generate(*module);
   if (!object)
     leaveWith(pipe, object.error().message + (diagnostics.empty() ? "" : ": " + diagnostics));
   const std::string refused = place.cached.empty() ? "" : keep(place.cached, *object);
@@ -141,28 +144,28 @@ void onFatalError(void *pipe, const char *reason, bool) {
   leaveWith(pipe, refused, 0);
 }
 
-Expected<Child> startChild(size_t index, const ObjectJob &job, const HostTarget &target, const Place &place) {
+Expected<Child> startChild(size_t index, const FileJob &job, const Place &place) {
   int ends[2];
   if (pipe(ends) != 0)
-    return Error{job.name, std::string("cannot make a pipe: ") + std::strerror(errno), ""};
+    return Error{job.code.name, std::string("cannot make a pipe: ") + std::strerror(errno), ""};
   pid_t pid = fork();
   if (pid == 0) {
     // A child ends with its parent, and an interrupt is the parent's to report.
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     std::signal(SIGINT, SIG_IGN);
     close(ends[0]);
-    compileInChild(job, target, place, ends[1]);
+    compileInChild(job, place, ends[1]);
   }
   close(ends[1]);
   if (pid < 0) {
     close(ends[0]);
-    return Error{job.name, std::string("cannot start a compiling process: ") + std::strerror(errno), ""};
+    return Error{job.code.name, std::string("cannot start a compiling process: ") + std::strerror(errno), ""};
   }
   return Child{index, pid, ends[0], ""};
 }
 
 /// Reads what the child says; true when it has finished, and `failure` says how, or `note` why the cache has nothing.
-bool readChild(Child &child, const ObjectJob &job, Status &failure, std::string &note) {
+bool readChild(Child &child, const FileJob &job, Status &failure, std::string &note) {
   char buffer[4096];
   ssize_t n = read(child.pipe, buffer, sizeof buffer);
   if (n > 0) {
@@ -182,12 +185,12 @@ bool readChild(Child &child, const ObjectJob &job, Status &failure, std::string 
   if (status == 0 && !child.text.empty())
     note = child.text;
   else if (!child.text.empty())
-    failure = Error{job.name, child.text, ""};
+    failure = Error{job.code.name, child.text, ""};
   return true;
 }
 
 /// Waits until one of the children finishes and removes it.
-Status waitForOne(std::vector<Child> &children, const std::vector<ObjectJob> &jobs, std::string &note) {
+Status waitForOne(std::vector<Child> &children, const std::vector<FileJob> &jobs, std::string &note) {
   while (true) {
     std::vector<pollfd> files;
     for (const Child &child : children)
@@ -205,11 +208,14 @@ Status waitForOne(std::vector<Child> &children, const std::vector<ObjectJob> &jo
 
 } // namespace
 
-std::string objectName(const ObjectJob &job, const HostTarget &target, const std::string &generator) {
-  std::string text =
-      job.key + "\n" + target.cpu + "\n" + featureString(target) + "\n" LLVM_VERSION_STRING "\n" + generator;
+std::string hashedName(const std::string &text, const std::string &suffix) {
   llvm::XXH128_hash_t hash = llvm::xxh3_128bits({reinterpret_cast<const uint8_t *>(text.data()), text.size()});
-  return llvm::utohexstr(hash.high64, true, 16) + llvm::utohexstr(hash.low64, true, 16) + ".o";
+  return llvm::utohexstr(hash.high64, true, 16) + llvm::utohexstr(hash.low64, true, 16) + suffix;
+}
+
+std::string objectName(const ObjectJob &job, const HostTarget &target, const std::string &generator) {
+  return hashedName(
+      job.key + "\n" + target.cpu + "\n" + featureString(target) + "\n" LLVM_VERSION_STRING "\n" + generator, ".o");
 }
 
 std::string userCacheFolder() {
@@ -221,24 +227,21 @@ std::string userCacheFolder() {
 }
 
 /// Places of the objects. `note`: why there is no cache, "" where there is one.
-static std::vector<Place> placesOf(const std::vector<ObjectJob> &jobs, const HostTarget &target,
-                                   const ObjectOptions &options, std::string &note) {
+static std::vector<Place> placesOf(const std::vector<FileJob> &jobs, const ObjectOptions &options, std::string &note) {
   std::string dir = options.cacheDir.empty() ? userCacheFolder() : options.cacheDir;
   if (dir.empty())
     note = "neither XDG_CACHE_HOME nor HOME is set";
   std::vector<Place> places;
-  for (const ObjectJob &job : jobs) {
-    const std::string name = objectName(job, target, codeGeneratorHash);
-    auto in = [&](const std::string &folder) { return folder.empty() ? "" : folder + "/" + name; };
-    places.push_back({name, in(dir), in(options.spareDir)});
+  for (const FileJob &job : jobs) {
+    auto in = [&](const std::string &folder) { return folder.empty() ? "" : folder + "/" + job.file; };
+    places.push_back({job.file, in(dir), in(options.spareDir)});
   }
   return places;
 }
 
-Expected<std::vector<std::string>> compileObjects(const std::vector<ObjectJob> &jobs, const HostTarget &target,
-                                                  const ObjectOptions &options) {
+Expected<std::vector<std::string>> compileFiles(const std::vector<FileJob> &jobs, const ObjectOptions &options) {
   std::string note;
-  const std::vector<Place> places = placesOf(jobs, target, options, note);
+  const std::vector<Place> places = placesOf(jobs, options, note);
   size_t atOnce = options.jobs > 0 ? options.jobs : std::max(1u, std::thread::hardware_concurrency());
   std::vector<std::string> started;
   std::vector<Child> children;
@@ -253,7 +256,7 @@ Expected<std::vector<std::string>> compileObjects(const std::vector<ObjectJob> &
       failure = waitForOne(children, jobs, note);
     if (!failure)
       break;
-    Expected<Child> child = startChild(i, jobs[i], target, places[i]);
+    Expected<Child> child = startChild(i, jobs[i], places[i]);
     if (child)
       children.push_back(std::move(*child));
     else
@@ -277,10 +280,19 @@ Expected<std::vector<std::string>> compileObjects(const std::vector<ObjectJob> &
   for (size_t i = 0; i < places.size(); ++i) {
     paths.push_back(soundPath(places[i]));
     if (paths.back().empty())
-      return Error{jobs[i].name, "its object was removed or changed while others were compiled",
+      return Error{jobs[i].code.name, "its object was removed or changed while others were compiled",
                    "run the same command again"};
   }
   return paths;
+}
+
+Expected<std::vector<std::string>> compileObjects(const std::vector<ObjectJob> &jobs, const HostTarget &target,
+                                                  const ObjectOptions &options) {
+  std::vector<FileJob> files;
+  for (const ObjectJob &job : jobs)
+    files.push_back({job, objectName(job, target, codeGeneratorHash),
+                     [&](mlir::ModuleOp module) { return generateCode(module, target, job.name, CodeKind::Object); }});
+  return compileFiles(files, options);
 }
 
 } // namespace k2c

@@ -14,7 +14,7 @@ KERNEL_HEADERS = {"Describe.h": "Kernels/Describe", "TileAttr.h": "Kernels/Descr
                   "LayoutAttr.h": "Kernels/Describe", "TouchAttr.h": "Kernels/Describe", "Cpu.h": "Kernels/Cpu"}
 # A library's part, where it is not its name without K2C.
 LIBRARIES = {"K2CKernelModel": "Kernels/Model", "K2CKernelDescribe": "Kernels/Describe",
-             "K2CKernelCpu": "Kernels/Cpu", "K2CPackage": "Target", "K2CPlanCommand": "tools",
+             "K2CKernelCpu": "Kernels/Cpu", "K2CNvidia": "Target", "K2CPackage": "Target", "K2CPlanCommand": "tools",
              "K2CCommandLine": "tools", "MLIR": "mlir", "LLVM": "mlir", "k2c-base": "base",
              "k2rt-text": "runtime/text", "k2rt-sampling": "runtime/sampling",
              "k2rt-transport": "runtime/transport", "k2rt-exchange": "runtime/exchange"}

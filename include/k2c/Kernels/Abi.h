@@ -4,8 +4,8 @@
 // uses.
 //
 //===----------------------------------------------------------------------===//
-#ifndef K2C_LIB_KERNELS_CPU_ABI_H
-#define K2C_LIB_KERNELS_CPU_ABI_H
+#ifndef K2C_KERNELS_ABI_H
+#define K2C_KERNELS_ABI_H
 
 #include "k2rt/program.h"
 #include <cstddef>
@@ -29,7 +29,9 @@ struct Field {
 
 namespace worker = k2rt_ir_worker;
 namespace step = k2rt_ir_step;
+namespace gpu_launch = k2rt_ir_gpu_launch;
+namespace gpu_status = k2rt_ir_gpu_status;
 
 } // namespace k2c::abi
 
-#endif // K2C_LIB_KERNELS_CPU_ABI_H
+#endif // K2C_KERNELS_ABI_H

@@ -1,0 +1,63 @@
+//===- Nvidia.h - MLIR modules of kernels -> PTX ------------------------------===//
+//
+// A kernel's module, as emitKernel() makes it, becomes a PTX text of one entry that a GPU's driver or ptxas takes. What
+// the entry does with its parameters is docs/Gpu.md's contract. Texts are kept in the cache folder as objects are.
+//
+//===----------------------------------------------------------------------===//
+#ifndef K2C_TARGET_NVIDIA_H
+#define K2C_TARGET_NVIDIA_H
+
+#include "k2c/Target/Host.h"
+#include <optional>
+
+namespace k2c {
+
+/// A GPU to compile for, and what runs a kernel's items there.
+struct NvidiaTarget {
+  /// What takes a worker's items: each thread, or the 32 threads of each warp together.
+  enum class Worker : uint8_t { Thread, Warp };
+
+  std::string arch;               ///< sm_80, sm_90a, ..
+  int ptxVersion = 0;             ///< 78: PTX 7.8, the first version with all that `arch` has and k2c emits
+  int64_t threads = 128;          ///< of a CTA
+  Worker worker = Worker::Thread; ///< of what
+
+  int64_t workersPerCta() const { return worker == Worker::Warp ? threads / 32 : threads; }
+
+  /// sm_80, sm_89, sm_90a, sm_100, sm_120; other names are refused.
+  static Expected<NvidiaTarget> forArch(const std::string &name);
+};
+
+/// The PTX of `code`: a module with one function `symbol`(ptr worker, ptr args) -> i32, which stays as it is. The entry
+/// has the function's name and `arguments` parameters behind the launch. LLVM may end the process.
+Expected<std::string> ptxOf(mlir::ModuleOp code, llvm::StringRef symbol, int64_t arguments, const NvidiaTarget &target);
+
+/// One PTX text to make.
+struct PtxJob {
+  ObjectJob code;
+  std::string symbol; ///< of its function
+  int64_t arguments = 0;
+};
+
+/// Paths of PTX files, as compileObjects() gives those of objects.
+Expected<std::vector<std::string>> compilePtx(const std::vector<PtxJob> &jobs, const NvidiaTarget &target,
+                                              const ObjectOptions &options);
+
+/// What ptxas makes of a PTX file.
+struct PtxasReport {
+  int64_t registers = 0;   ///< of a thread
+  int64_t spillBytes = 0;  ///< of a thread: stored and loaded
+  int64_t sharedBytes = 0; ///< of a CTA
+  std::string cubin;       ///< path
+};
+
+/// The ptxas of $K2C_PTXAS, else the first in $PATH, $CUDA_HOME/bin, /usr/local/cuda/bin; none: there is no such file.
+std::optional<std::string> findPtxas();
+
+/// Assembles the file to `cubin` with `ptxas`, for the architecture that the PTX is of.
+Expected<PtxasReport> assemble(const std::string &ptxas, const std::string &path, const std::string &arch,
+                               const std::string &cubin);
+
+} // namespace k2c
+
+#endif // K2C_TARGET_NVIDIA_H

@@ -1,0 +1,112 @@
+//===- GpuKernel.cpp - Compiles a kernel for a GPU, and runs it on an emulated one ---------------===//
+#include "GpuKernel.h"
+#include "Allocations.h"
+#include "k2c/Kernels/Cpu.h"
+#include "k2c/Ptx/Machine.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include <cstddef>
+#include <gtest/gtest.h>
+#include <memory>
+
+namespace k2c::test {
+
+namespace {
+
+struct DeviceKernel {
+  ptx::Module module;
+  ptx::Kernel kernel;
+  NvidiaTarget target;
+};
+
+TargetInfo tileTarget(const NvidiaTarget &, WeightLayout weights) {
+  TargetInfo info;
+  info.weights = weights;
+  return info;
+}
+
+/// Where the rows of a space are in a step.
+int64_t offsetOf(RowSpace space) {
+  return int64_t(space == RowSpace::Output     ? offsetof(k2rt_ir_step, output_rows)
+                 : space == RowSpace::Entering ? offsetof(k2rt_ir_step, entering_rows)
+                                               : offsetof(k2rt_ir_step, token_rows));
+}
+
+k2rt_ir_gpu_launch launchOf(const Grid &grid) {
+  k2rt_ir_gpu_launch launch = {};
+  launch.rows = grid.rowsPerItem == 0 ? -1 : offsetOf(grid.space);
+  launch.slots = grid.space == RowSpace::Slot ? grid.slotsPerToken : 1;
+  launch.rows_per_item = grid.rowsPerItem;
+  launch.items = grid.itemsPerBlock;
+  launch.kernel = 7;
+  return launch;
+}
+
+LaunchResult runCtas(const DeviceKernel &device, const CompiledKernel &kernel, const k2rt_ir_step &step,
+                     const std::vector<void *> &args, int64_t ctas) {
+  const uint64_t bytes = uint64_t(kernel.scratchBytes + 63) / 64 * 64,
+                 workers = uint64_t(ctas * device.target.workersPerCta());
+  const auto copy = std::make_unique<k2rt_ir_step>(step);
+  const auto status = std::make_unique<k2rt_ir_gpu_status>();
+  ptx::GlobalMemory memory;
+  const auto usable = allocations();
+  const Unlisted unlisted;
+  for (const auto &[data, size] : usable)
+    memory.add(data, size, "allocation", /*isWritten=*/true);
+  const std::unique_ptr<char[]> scratch(new char[bytes * workers + 64]);
+  char *const aligned = scratch.get() + (64 - reinterpret_cast<uintptr_t>(scratch.get()) % 64) % 64;
+  memory.add(aligned, bytes * workers, "scratch", /*isWritten=*/true);
+  k2rt_ir_gpu_launch first = launchOf(kernel.grid);
+  first.step = copy.get();
+  first.status = status.get();
+  first.scratch = aligned;
+  first.scratch_bytes = int64_t(bytes);
+  std::vector<void *> given = args;
+  std::replace(given.begin(), given.end(), static_cast<void *>(const_cast<k2rt_ir_step *>(&step)),
+               static_cast<void *>(copy.get()));
+  ptx::Launch launch;
+  launch.grid = {uint32_t(ctas), 1, 1};
+  launch.block = {uint32_t(device.target.threads), 1, 1};
+  launch.parameters.push_back(&first);
+  for (void *&argument : given)
+    launch.parameters.push_back(&argument);
+  ptx::Options options;
+  options.seed = uint64_t(ctas);
+  options.isStrict = ctas == 1 && kernel.tile.splitTokens == 0; // it costs the square of who reads a word
+  Expected<ptx::Counts> counts = ptx::run(device.kernel, launch, memory, options);
+  EXPECT_TRUE(counts) << counts.error().text();
+  EXPECT_EQ(status->kernel, status->result == 0 ? 0 : first.kernel);
+  return {status->result, -1, status->absent};
+}
+
+} // namespace
+
+Expected<CompiledKernel> compileForGpu(const KernelDesc &desc, const NvidiaTarget &target, const KernelChoice &choice) {
+  CompiledKernel kernel;
+  kernel.target = target.arch;
+  kernel.tile = chooseTile(desc, tileTarget(target, choice.weights));
+  kernel.tile.splitTokens = choice.splitTokens;
+  kernel.grid = gridOf(desc, kernel.tile);
+  kernel.scratchBytes = scratchBytes(desc, kernel.tile);
+  const auto build = [&](mlir::MLIRContext *context) { return emitKernel(context, desc, kernel.tile, "kernel"); };
+  ObjectOptions options;
+  options.cacheDir = temporaryFolder();
+  const int64_t arguments = int64_t(operands(desc).size()) + (choice.splitTokens > 0 ? 2 : 0);
+  Expected<std::vector<std::string>> files =
+      compilePtx({{{desc.name, keyOf(desc, choice), build}, "kernel", arguments}}, target, options);
+  if (!files)
+    return files.takeError();
+  const Unlisted unlisted;
+  const std::string text = (*llvm::MemoryBuffer::getFile(files->front()))->getBuffer().str();
+  Expected<ptx::Module> module = ptx::parse(text, files->front());
+  if (!module)
+    return module.takeError();
+  Expected<ptx::Kernel> decoded = ptx::Kernel::decode(*module, "kernel");
+  if (!decoded)
+    return decoded.takeError();
+  auto device = std::make_shared<DeviceKernel>(DeviceKernel{std::move(*module), std::move(*decoded), target});
+  kernel.run = [device](const CompiledKernel &self, const k2rt_ir_step &step, const std::vector<void *> &args,
+                        int64_t workers, void *) { return runCtas(*device, self, step, args, workers); };
+  return kernel;
+}
+
+} // namespace k2c::test

@@ -1,0 +1,16 @@
+//===- GpuKernel.h - Compiles a kernel for a GPU, and runs it on an emulated one -----------------===//
+#ifndef K2C_UNIT_KERNELS_GPUKERNEL_H
+#define K2C_UNIT_KERNELS_GPUKERNEL_H
+
+#include "CompiledKernel.h"
+#include "k2c/Target/Nvidia.h"
+
+namespace k2c::test {
+
+/// The kernel as PTX. Launches draw what the PTX ISA leaves open from the number of CTAs, and one of one CTA looks for
+/// races; what they find is a failure of the test. Kernels may use what operator new has given.
+Expected<CompiledKernel> compileForGpu(const KernelDesc &desc, const NvidiaTarget &target, const KernelChoice &choice);
+
+} // namespace k2c::test
+
+#endif // K2C_UNIT_KERNELS_GPUKERNEL_H
