@@ -21,7 +21,7 @@ def KernDialect : Dialect {
     A kernel is a region of nn, moe and mla ops plus a tile attribute; evaluate, cost and emit all read it. A call names
     the weights of its layer and, after assign-memory, the arena offsets of its results. See Rationale.md.
 
-    What the program is compiled for lies on the module as `kern.target`: `#kern.cpu` today.
+    What the program is compiled for lies on the module as `kern.target`: `#kern.cpu` or `#kern.gpu`.
 
     In the examples, rows of 64 and of 48 elements are
 
@@ -59,6 +59,28 @@ def Kern_CpuAttr : AttrDef<KernDialect, "Cpu"> {
   let assemblyFormat = [{
     `<` $name `,` `cores` `=` $cores `,` `l1` `=` $l1 `,` `l2` `=` $l2 `,` `features` `=` $features
     (`,` `weights` `=` $weights^)? `>`
+  }];
+  let genVerifyDecl = 1;
+}
+
+def Kern_GpuAttr : AttrDef<KernDialect, "Gpu"> {
+  let mnemonic = "gpu";
+  let summary = "a GPU that a program is compiled for";
+  let description = [{
+    NVIDIA's name of the architecture and the multiprocessors; threads of a CTA, the workers that they are, and the CTAs
+    of a launch, at most. `host` is the processor that runs the step function. Lies on the module as `kern.target`.
+
+    ```mlir
+    #kern.gpu<"sm_90a", sms = 132, threads = 128, workers = 4, ctas = 264,
+              host = <"x86-64-v3", cores = 1, l1 = 32768, l2 = 1048576, features = ["avx2", "fma"]>>
+    ```
+    [C1] all numbers are positive. [C2] workers divide threads.
+  }];
+  let parameters = (ins StringRefParameter<>:$arch, "int64_t":$sms, "int64_t":$threads, "int64_t":$workers,
+                        "int64_t":$ctas, "::k2c::kern::CpuAttr":$host);
+  let assemblyFormat = [{
+    `<` $arch `,` `sms` `=` $sms `,` `threads` `=` $threads `,` `workers` `=` $workers `,` `ctas` `=` $ctas `,`
+    `host` `=` $host `>`
   }];
   let genVerifyDecl = 1;
 }

@@ -24,11 +24,23 @@ LogicalResult CpuAttr::verify(function_ref<InFlightDiagnostic()> emitError, Stri
   return success();
 }
 
+/// [C1], [C2] of gpu.
+LogicalResult GpuAttr::verify(function_ref<InFlightDiagnostic()> emitError, StringRef arch, int64_t sms,
+                              int64_t threads, int64_t workers, int64_t ctas, CpuAttr) {
+  for (int64_t size : {sms, threads, workers, ctas})
+    if (size <= 0)
+      return emitError() << "'#kern.gpu' [C1] expects positive sizes of '" << arch << "', got " << size;
+  if (threads % workers != 0)
+    return emitError() << "'#kern.gpu' [C2] expects workers that divide the threads of a CTA, got " << workers << " of "
+                       << threads;
+  return success();
+}
+
 LogicalResult KernDialect::verifyOperationAttribute(Operation *op, NamedAttribute attribute) {
   if (attribute.getName() != targetAttrName)
     return refuseAttribute(op, attribute);
-  return expectAttribute(op, attribute, isa<ModuleOp>(op) && isa<CpuAttr>(attribute.getValue()),
-                         "#kern.cpu on a module");
+  return expectAttribute(op, attribute, isa<ModuleOp>(op) && isa<CpuAttr, GpuAttr>(attribute.getValue()),
+                         "#kern.cpu or #kern.gpu on a module");
 }
 
 /// [C1] of tile.

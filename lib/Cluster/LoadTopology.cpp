@@ -22,7 +22,7 @@
 namespace k2c {
 
 /// What programs can be compiled for: the one list.
-static constexpr DeviceKind compiledKinds[] = {DeviceKind::Cpu};
+static constexpr DeviceKind compiledKinds[] = {DeviceKind::Cpu, DeviceKind::Nvidia};
 
 Status checkCompiles(const Topology &topology) {
   const std::string where = "topology '" + shortened(topology.name) + "'";
@@ -30,6 +30,9 @@ Status checkCompiles(const Topology &topology) {
     return Error{where,
                  "compiling for devices of kind " + std::string(name(topology.device.kind)) + " is not in this build",
                  "use --topology host or cpu1"};
+  if (topology.device.kind != DeviceKind::Cpu && topology.ranks() > 1)
+    return Error{where, "has " + std::to_string(topology.ranks()) + " GPUs; programs of several are not in this build",
+                 "use --topology h200x1, or --topology host"};
   if (topology.ranks() > maxCompiledRanks)
     return Error{where,
                  "has " + std::to_string(topology.ranks()) + " ranks; in this build programs have at most " +

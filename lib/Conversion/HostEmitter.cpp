@@ -14,6 +14,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "HostEmitter.h"
+#include "dialects/Kern/Kern.h"
 #include "k2rt/program.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -29,8 +30,10 @@ namespace k2c {
 static constexpr size_t collectiveBuffers = 4;
 
 HostEmitter::HostEmitter(ModuleOp module, SymbolTable &symbols)
-    : module(module), symbols(symbols), b(module.getContext()), ptr(LLVM::LLVMPointerType::get(module.getContext())),
-      i64(b.getI64Type()), i32(b.getI32Type()), loc(module.getLoc()) {}
+    : module(module), symbols(symbols),
+      isOnGpu(module->hasAttrOfType<kern::GpuAttr>(kern::KernDialect::targetAttrName)), b(module.getContext()),
+      ptr(LLVM::LLVMPointerType::get(module.getContext())), i64(b.getI64Type()), i32(b.getI32Type()),
+      loc(module.getLoc()) {}
 
 Value HostEmitter::constant(int64_t value, unsigned width) {
   return LLVM::ConstantOp::create(b, loc, b.getIntegerType(width), b.getIntegerAttr(b.getIntegerType(width), value));
@@ -64,6 +67,8 @@ void HostEmitter::emitFunction(func::FuncOp function, StringRef nameSuffix) {
   function.walk([&](rt::LaunchOp op) { most = std::max<size_t>(most, op.getArgs().size()); });
   function.walk([&](rt::CollectiveStartOp op) { most = std::max(most, collectiveBuffers + op.getSlices().size()); });
   arguments = LLVM::AllocaOp::create(b, loc, ptr, ptr, constant(static_cast<int64_t>(std::max<size_t>(most, 1))));
+  if (isOnGpu)
+    grid = LLVM::AllocaOp::create(b, loc, ptr, i64, constant(sizeof(k2rt_ir_grid) / sizeof(int64_t)));
   emitBody(function.front());
 }
 
@@ -92,6 +97,14 @@ template <> Value HostEmitter::emitNumber<LLVM::ICmpOp>(Operation *op) {
   return LLVM::ICmpOp::create(b, loc, predicate, values.lookup(compare.getLhs()), values.lookup(compare.getRhs()));
 }
 
+/// Where the step has the count that `count` names.
+static size_t fieldOf(rt::Count count) {
+  return count == rt::Count::Output     ? offsetof(k2rt_ir_step, output_rows)
+         : count == rt::Count::Entering ? offsetof(k2rt_ir_step, entering_rows)
+         : count == rt::Count::Seq      ? offsetof(k2rt_ir_step, seq_rows)
+                                        : offsetof(k2rt_ir_step, token_rows);
+}
+
 void HostEmitter::emit(Operation &op) {
   loc = op.getLoc();
   TypeSwitch<Operation *>(&op)
@@ -112,10 +125,7 @@ void HostEmitter::emit(Operation &op) {
         values.map(o.getResult(), logits);
       })
       .Case([&](rt::RowsOp o) {
-        size_t field = o.getCount() == rt::Count::Output     ? offsetof(k2rt_ir_step, output_rows)
-                       : o.getCount() == rt::Count::Entering ? offsetof(k2rt_ir_step, entering_rows)
-                       : o.getCount() == rt::Count::Seq      ? offsetof(k2rt_ir_step, seq_rows)
-                                                             : offsetof(k2rt_ir_step, token_rows);
+        const size_t field = fieldOf(o.getCount());
         Value place = o.getCount() == rt::Count::Gathered ? at(gatheredStep(), field) : stepField(field);
         values.map(o.getResult(), LLVM::LoadOp::create(b, loc, i64, place).getResult());
       })
@@ -290,9 +300,39 @@ void HostEmitter::storeArguments(ValueRange operands) {
   }
 }
 
+/// Of a launch's grid, the k2rt_ir_grid: a fixed number of items, or some for each of the step's rows.
+Value HostEmitter::gridDescription(Value items) {
+  auto op = items.getDefiningOp<rt::GridOp>();
+  const std::pair<size_t, Value> fields[] = {
+      {offsetof(k2rt_ir_grid, rows),
+       constant(op ? static_cast<int64_t>(fieldOf(op.getRows().getDefiningOp<rt::RowsOp>().getCount())) : -1)},
+      {offsetof(k2rt_ir_grid, slots), constant(op ? op.getSlots() : 1)},
+      {offsetof(k2rt_ir_grid, rows_per_item), constant(op ? op.getRowsPerItem() : 1)},
+      {offsetof(k2rt_ir_grid, items), op ? constant(op.getItems()) : values.lookup(items)}};
+  for (auto [offset, value] : fields)
+    LLVM::StoreOp::create(b, loc, value, at(grid, static_cast<int64_t>(offset)));
+  return grid;
+}
+
+void HostEmitter::emitEnqueue(rt::LaunchOp op) {
+  storeArguments(op.getArgs());
+  auto kernel = symbols.lookup<rt::KernelOp>(op.getKernel());
+  SmallVector<Value> operands{apiEntry(offsetof(k2rt_ir_api, enqueue)),
+                              worker,
+                              constant(kernel.getId(), 32),
+                              gridDescription(op.getGrid()),
+                              arguments,
+                              constant(static_cast<int64_t>(op.getArgs().size()), 32),
+                              constant(op.getNowait() ? 1 : 0, 32)};
+  auto type = LLVM::LLVMFunctionType::get(i32, {ptr, i32, ptr, ptr, i32, i32});
+  returnIfFailed(LLVM::CallOp::create(b, loc, type, operands).getResult());
+}
+
 /// Kernels read the step of their worker: for rows that arrived, that of their site takes its place, for those of a
 /// tensor-parallel group that of the group.
 void HostEmitter::emitLaunch(rt::LaunchOp op) {
+  if (isOnGpu)
+    return emitEnqueue(op);
   storeArguments(op.getArgs());
   Value stepPlace = at(worker, offsetof(k2rt_ir_worker, step)), step;
   if (op.getArrived() || op.getGathered()) {
@@ -315,6 +355,8 @@ void HostEmitter::emitLaunch(rt::LaunchOp op) {
 }
 
 void HostEmitter::declareKernels() {
+  if (isOnGpu)
+    return;
   OpBuilder end = OpBuilder::atBlockEnd(module.getBody());
   llvm::StringSet<> declared;
   for (auto kernel : module.getOps<rt::KernelOp>())

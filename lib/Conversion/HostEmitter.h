@@ -22,7 +22,7 @@ public:
   /// with `suffix`.
   void emitFunction(mlir::func::FuncOp function, llvm::StringRef suffix);
 
-  /// Declares the function of each kernel; its code is another object.
+  /// Declares the function of each kernel, which is another object; of a GPU's kernels the host knows the ids alone.
   void declareKernels();
 
 private:
@@ -37,6 +37,8 @@ private:
   mlir::Value gatheredStep();
   template <class To> mlir::Value emitNumber(mlir::Operation *op);
   void emitLaunch(rt::LaunchOp op);
+  void emitEnqueue(rt::LaunchOp op);
+  mlir::Value gridDescription(mlir::Value grid);
   void emitGrid(rt::GridOp op);
   void emitShare(rt::ShareOp op);
   void emitPrefetch(rt::PrefetchOp op);
@@ -56,6 +58,7 @@ private:
 
   mlir::ModuleOp module;
   mlir::SymbolTable &symbols;
+  const bool isOnGpu; ///< kernels run there
   mlir::OpBuilder b;
   mlir::Type ptr, i64, i32;
   mlir::IRMapping values;
@@ -63,6 +66,7 @@ private:
   mlir::Location loc;
   mlir::LLVM::LLVMFuncOp current;
   mlir::Value worker, arguments; ///< the worker; room for the arguments of one launch
+  mlir::Value grid;              ///< room for a k2rt_ir_grid
 };
 
 } // namespace k2c

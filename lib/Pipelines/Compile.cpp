@@ -54,6 +54,8 @@ int64_t workerReserve(const Inputs &inputs) {
   k2rt_limits limits = {};
   limits.max_sequences = inputs.limits.maxSequences;
   limits.vocab = inputs.spec.vocab;
+  if (inputs.gpu)
+    return 0; // its workers have no stacks here
   return k2rt_worker_bytes(&limits, inputs.topology.device.cores);
 }
 
@@ -79,16 +81,27 @@ Status fillBundle(CompilePipeline &pipeline, Inputs &inputs, const CompileOption
     return status;
   if (Status status = linkProgram(pipeline, inputs, options, bundle.path() + "/program.so"); !status)
     return status;
+  if (inputs.gpu)
+    if (Status status = writePtx(pipeline, inputs, options, bundle.path()); !status)
+      return status;
   if (Status status = packWeights(weights, inputs, options, bundle.path()); !status)
     return status;
   if (Status status = bundle.addRuntime(*runtime, inputs.source); !status)
     return status;
+  if (inputs.gpu)
+    if (Status status = bundle.addEmulatedDriver(); !status)
+      return status;
   if (Status status = bundle.write("remarks.txt", pipeline.remarks()); !status)
     return status;
   if (options.remark)
     options.remark(pipeline.remarks());
-  BundleFacts facts{workerReserve(inputs),      bundle.codeBytes(),          inputs.topology.nodes(), {}, "",
-                    tierNames(inputs.topology), foldedTiers(inputs.topology)};
+  BundleFacts facts;
+  facts.workerReserve = workerReserve(inputs);
+  facts.codeBytes = bundle.codeBytes();
+  facts.nodes = inputs.topology.nodes();
+  facts.deviceMemory = inputs.gpu ? inputs.topology.device.memory.value.value : 0;
+  facts.tiers = tierNames(inputs.topology);
+  facts.foldedTiers = foldedTiers(inputs.topology);
   if (program.ranks > 1) {
     if (Status status = bundle.write(topologyFile, printTopology(inputs.topology)); !status)
       return status;
@@ -141,7 +154,9 @@ Status compile(const CompileOptions &asked) {
     return inputs.takeError();
   CompilePipeline pipeline(*inputs, options);
   // The code of kernels is part of the runtime form.
-  const Form form = options.emit == kernelsForm ? Form::Runtime : formNamed(options.emit).value_or(Form::Program);
+  const Form form = options.emit == kernelsForm ? Form::Runtime
+                    : options.emit == ptxForm   ? Form::Llvm
+                                                : formNamed(options.emit).value_or(Form::Program);
   if (form == Form::Program) {
     if (options.output == "-")
       return Error{"-o -", "a program is a folder", "name one, or choose a form with --emit"};
@@ -151,6 +166,8 @@ Status compile(const CompileOptions &asked) {
     return status;
   if (options.remark)
     options.remark(pipeline.remarks());
+  if (options.emit == ptxForm)
+    return writePtx(pipeline, *inputs, options, options.output);
   return emitForm(pipeline, options, inputs->target);
 }
 
@@ -159,6 +176,7 @@ std::vector<std::string> formNames() {
   for (auto form = uint8_t(Form::Model); form <= uint8_t(Form::Program); ++form)
     names.push_back(nameOf(Form(form)));
   names.insert(names.begin() + uint8_t(Form::Llvm), kernelsForm);
+  names.insert(names.end() - 1, ptxForm);
   return names;
 }
 

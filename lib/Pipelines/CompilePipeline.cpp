@@ -76,7 +76,14 @@ PipelineOptions CompilePipeline::pipelineOptions() const {
   p.plan.numa.assign(device.numa.begin(), device.numa.end());
   p.plan.cpu = inputs.target.cpu;
   p.plan.features.assign(features.begin(), features.end());
-  p.plan.cores = device.cores;
+  p.plan.cores = inputs.gpu ? 1 : device.cores;
+  if (inputs.gpu) {
+    p.plan.gpu = inputs.gpu->arch;
+    p.plan.sms = device.cores;
+    p.plan.threads = inputs.gpu->threads;
+    p.plan.workersOfCta = inputs.gpu->workersPerCta();
+    p.plan.ctas = inputs.gpuCtas();
+  }
   p.plan.l1Bytes = inputs.target.l1Bytes;
   p.plan.l2Bytes = inputs.target.l2Bytes;
   p.plan.expandedFrom = decided.expandedFrom;
@@ -107,13 +114,16 @@ Status CompilePipeline::certify() {
   MeasuredSizes measured;
   measured.arena = Bytes(exact.getArena());
   measured.scratchPerWorker = Bytes(exact.getScratch());
+  if (inputs.gpu)
+    measured.workers = inputs.gpu->workersPerCta() * inputs.gpuCtas();
   measured.tokenizerFile = Bytes(inputs.folder.empty() ? 0 : tokenizerBytes(inputs.folder));
   Expected<Plan> plan = planHost(inputs.spec, inputs.topology, inputs.limits, inputs.planOptions, measured);
   if (!plan)
     return plan.takeError();
   decided = std::move(*plan);
   predictByRates();
-  remarkWorkers(inputs.topology.device, slotShares(*ir), launched, decided);
+  if (!inputs.gpu)
+    remarkWorkers(inputs.topology.device, slotShares(*ir), launched, decided);
   return {};
 }
 

@@ -23,14 +23,9 @@ namespace {
 
 /// Flags this build knows by name and does not have.
 Status refuseUnbuilt(const CompileOptions &options) {
-  auto refuse = [](const std::string &flag, const std::string &what, const std::string &remedy) {
-    return Status(Error{flag, what + " is not in this build", remedy});
-  };
   if (options.weights == "reference")
     return Error{"--weights reference", "kernels read packed panels, so the checkpoint cannot be mapped as it is",
                  "use --weights packed"};
-  if (options.emit == "ptx")
-    return refuse("--emit ptx", "the NVIDIA back end", "use --emit llvm");
   return {};
 }
 
@@ -96,7 +91,35 @@ Expected<Limits> limitsOf(const CompileOptions &options, const ModelSpec &spec, 
 ComputeChoice computeOf(const CompileOptions &options, const Inputs &inputs) {
   if (std::optional<DType> asked = parseComputeType(options.compute))
     return {*asked, "--compute asks for it"};
-  return chooseCompute(inputs.spec, inputs.target.tileTarget().hasAvx512Bf16);
+  return chooseCompute(inputs.spec, inputs.gpu                                 ? Bf16Unit::Gpu
+                                    : inputs.target.tileTarget().hasAvx512Bf16 ? Bf16Unit::Avx512
+                                                                               : Bf16Unit::None);
+}
+
+/// What runs kernels and step function: of a GPU's program the latter is the least processor's.
+Status readTargets(const CompileOptions &options, Inputs &inputs) {
+  const Device &device = inputs.topology.device;
+  const bool isGpu = device.kind != DeviceKind::Cpu;
+  if (isGpu && !options.target.empty())
+    return Error{"--target " + shortened(options.target),
+                 "names a processor, and topology '" + shortened(inputs.topology.name) + "' has a GPU, " + device.arch,
+                 "leave it out"};
+  if (!isGpu && options.emit == ptxForm)
+    return Error{"--emit ptx", "topology '" + shortened(inputs.topology.name) + "' has no GPU",
+                 "choose one that has, --topology h200x1, or --emit llvm"};
+  Expected<HostTarget> target = HostTarget::forCpu(isGpu                    ? "x86-64-v3"
+                                                   : options.target.empty() ? "host"
+                                                                            : options.target);
+  if (!target)
+    return target.takeError();
+  inputs.target = std::move(*target);
+  if (!isGpu)
+    return {};
+  Expected<NvidiaTarget> gpu = NvidiaTarget::forArch(device.arch);
+  if (!gpu)
+    return gpu.takeError();
+  inputs.gpu = std::move(*gpu);
+  return {};
 }
 
 /// In so many stages: embedding and head whole on each rank, then in parts, where the model takes these.
@@ -221,16 +244,15 @@ Expected<Inputs> readInputs(const CompileOptions &options) {
   Expected<ParallelLayout> layout = parseCompileLayout(options.layout, inputs.spec, inputs.topology);
   if (!layout)
     return layout.takeError();
-  Expected<HostTarget> target = HostTarget::forCpu(options.target.empty() ? "host" : options.target);
-  if (!target)
-    return target.takeError();
-  inputs.target = std::move(*target);
+  if (Status status = readTargets(options, inputs); !status)
+    return status.takeError();
   Expected<Limits> limits = limitsOf(options, inputs.spec, *layout);
   if (!limits)
     return limits.takeError();
   inputs.limits = *limits;
   inputs.planOptions.layout = std::move(*layout);
-  inputs.planOptions.mustFit = inputs.checkpoint.has_value();
+  const bool isGpuProgram = inputs.gpu && formNamed(options.emit) == Form::Program;
+  inputs.planOptions.mustFit = inputs.checkpoint.has_value() || isGpuProgram; // a GPU's memory is not this machine's
   const ComputeChoice compute = computeOf(options, inputs);
   inputs.planOptions.compute = compute.type;
   inputs.planOptions.computeReason = compute.reason;

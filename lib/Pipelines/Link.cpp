@@ -30,16 +30,23 @@ std::vector<ObjectJob> programParts(ModuleOp module) {
   return parts;
 }
 
-Status linkProgram(CompilePipeline &pipeline, const Inputs &inputs, const CompileOptions &options,
-                   const std::string &path) {
-  std::vector<ObjectJob> jobs = programParts(pipeline.module());
+ObjectOptions objectOptions(const CompileOptions &options, const std::string &spareDir) {
   ObjectOptions objects;
   objects.cacheDir = options.cacheFolder;
   objects.jobs = options.jobs;
-  objects.spareDir = path + ".objects";
+  objects.spareDir = spareDir;
   objects.note = options.note;
   if (options.progress)
     objects.progress = [&](int64_t done, int64_t total) { options.progress("kernels", done, total); };
+  return objects;
+}
+
+Status linkProgram(CompilePipeline &pipeline, const Inputs &inputs, const CompileOptions &options,
+                   const std::string &path) {
+  std::vector<ObjectJob> jobs = programParts(pipeline.module());
+  if (inputs.gpu)
+    jobs.resize(1); // the host's: kernels are PTX
+  ObjectOptions objects = objectOptions(options, path + ".objects");
   Expected<std::vector<std::string>> paths = compileObjects(jobs, inputs.target, objects);
   if (!paths)
     return paths.takeError();

@@ -42,7 +42,10 @@ void readModule(ModuleOp runtime, ProgramFacts &facts) {
   facts.bound = {plan.getRouteLimit(), plan.getLocalityPenalty() ? plan.getLocalityPenalty().getValueAsDouble() : 0};
   facts.halvesFrom = hasHalves(runtime) ? plan.getHalvesFrom() : 0;
   facts.numa = topology.getNuma().vec();
-  auto target = runtime->getAttrOfType<kern::CpuAttr>(kern::KernDialect::targetAttrName);
+  auto gpu = runtime->getAttrOfType<kern::GpuAttr>(kern::KernDialect::targetAttrName);
+  if (gpu)
+    facts.gpu = {gpu.getArch().str(), gpu.getThreads(), gpu.getWorkers(), gpu.getCtas()};
+  auto target = gpu ? gpu.getHost() : runtime->getAttrOfType<kern::CpuAttr>(kern::KernDialect::targetAttrName);
   facts.cores = target.getCores();
   facts.cpu = target.getName().str();
   for (auto feature : target.getFeatures().getAsRange<StringAttr>())
@@ -90,8 +93,14 @@ ProgramFacts programFacts(ModuleOp runtime) {
   for (auto plane : runtime.getOps<rt::PlaneTableOp>())
     facts.cache.push_back({plane.getPlane().str(), plane.getCount(), plane.getWidth(), *dtypeOf(plane.getElement()),
                            plane.getPages(), plane.getGroup()});
+  llvm::StringMap<int64_t> arguments;
+  runtime.walk([&](rt::LaunchOp op) { arguments[op.getKernel()] = static_cast<int64_t>(op.getArgs().size()); });
   for (auto kernel : runtime.getOps<rt::KernelOp>()) {
-    PackagedKernel packaged{kernel.getSymName().str(), kernel.getHash().str(), {}, costRule(*kernel.getCost())};
+    PackagedKernel packaged{kernel.getSymName().str(),
+                            kernel.getHash().str(),
+                            {},
+                            costRule(*kernel.getCost()),
+                            arguments.lookup(kernel.getSymName())};
     for (StringRef variant : kernel.getVariants().getAsValueRange<StringAttr>())
       packaged.variants.push_back(variant.str());
     facts.kernels.push_back(std::move(packaged));

@@ -62,10 +62,11 @@ std::vector<KernelCode> kernelCodes(ModuleOp module) {
   std::vector<KernelCode> codes;
   KernelDescriptions descriptions(module);
   for (auto kernel : module.getOps<kern::FuncOp>()) {
-    const std::string symbol = codeName(descriptions.find(kernel)->desc);
+    const KernelDesc &desc = descriptions.find(kernel)->desc;
+    const std::string symbol = codeName(desc);
     auto code = llvm::find_if(codes, [&](const KernelCode &known) { return known.symbol == symbol; });
     if (code == codes.end())
-      code = codes.insert(codes.end(), {symbol, {}, ""});
+      code = codes.insert(codes.end(), {symbol, {}, "", kernelSymbol(desc), int64_t(operands(desc).size())});
     code->kernels.push_back(kernel.getSymName().str());
     code->computes += commented(descriptionText(kernel));
   }

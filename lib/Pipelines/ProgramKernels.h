@@ -19,6 +19,8 @@ struct KernelCode {
   std::string symbol;               ///< of the module that holds it
   std::vector<std::string> kernels; ///< names of all that share it, in the program's order
   std::string computes;             ///< their kern.funcs, as comments
+  std::string function;             ///< of the module
+  int64_t arguments = 0;            ///< that a launch gives it
 
   /// The module of that symbol in a module of the runtime form.
   mlir::ModuleOp in(mlir::ModuleOp runtime) const { return runtime.lookupSymbol<mlir::ModuleOp>(symbol); }

@@ -15,6 +15,7 @@
 #include "k2c/Planner/CompileLayout.h"
 #include "k2c/Planner/Planner.h"
 #include "k2c/Target/Host.h"
+#include "k2c/Target/Nvidia.h"
 #include "k2c/Target/Package.h"
 
 namespace k2c {
@@ -26,7 +27,8 @@ struct Inputs {
   ModelSpec spec;
   std::optional<Checkpoint> checkpoint; ///< none: shape-only
   Topology topology;
-  HostTarget target;
+  HostTarget target;               ///< of a program of a GPU, what runs its step function
+  std::optional<NvidiaTarget> gpu; ///< that runs its kernels; none: the processor
   Limits limits;
   PlanOptions planOptions;
   ExpertPlacement placement; ///< of several ranks
@@ -34,6 +36,9 @@ struct Inputs {
   int64_t halvesFrom = 0; ///< as #dist.plan has it
   /// Of a step, or of a half of one: what the program has buffers for.
   int64_t programTokens() const { return halvesFrom > 0 ? (limits.stepTokens + 1) / 2 : limits.stepTokens; }
+  /// CTAs of a launch on the GPU, at most. Each worker has scratch of its own: threads are more than a GPU has memory
+  /// for, where all of them are workers.
+  int64_t gpuCtas() const { return gpu->worker == NvidiaTarget::Worker::Thread ? 2 : 2 * topology.device.cores; }
 };
 
 /// Writes weights/ranks.json of a program of several ranks: what all hosts have in common of their weights, and of
@@ -98,6 +103,8 @@ std::vector<std::string> ignoredKeys(const nlohmann::json &manifest);
 
 /// What `--emit` calls the code of kernels.
 constexpr const char *kernelsForm = "kernels";
+/// What it calls the kernels of a GPU.
+constexpr const char *ptxForm = "ptx";
 
 /// The text of a module, as forms are written.
 std::string printed(mlir::ModuleOp module);
@@ -112,7 +119,15 @@ Status emitForm(CompilePipeline &pipeline, const CompileOptions &options, const 
 /// The host program and each kernel as modules of their own. `module` is in the llvm form and outlives the parts.
 std::vector<ObjectJob> programParts(mlir::ModuleOp module);
 
-/// Objects of the host program and the kernels, linked to `path`. `pipeline` is at the llvm form.
+/// How `options` want objects made; those that the cache cannot keep go to `spareDir`.
+ObjectOptions objectOptions(const CompileOptions &options, const std::string &spareDir);
+
+/// The PTX of each kernel of a program of a GPU, as `folder`/ptx/<hash>.ptx, and index.json beside them: what ptxas
+/// says of each, where it is there. `pipeline` is at the llvm form.
+Status writePtx(CompilePipeline &pipeline, const Inputs &inputs, const CompileOptions &options,
+                const std::string &folder);
+
+/// Objects of the host program and of the processor's kernels, linked to `path`. `pipeline` is at the llvm form.
 Status linkProgram(CompilePipeline &pipeline, const Inputs &inputs, const CompileOptions &options,
                    const std::string &path);
 

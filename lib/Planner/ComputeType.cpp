@@ -22,18 +22,18 @@ static bool partsPairs(const ModelSpec &spec) {
   return mla && (mla->latent % 2 != 0 || mla->nope % 2 != 0);
 }
 
-ComputeChoice chooseCompute(const ModelSpec &spec, bool hasBf16) {
+ComputeChoice chooseCompute(const ModelSpec &spec, Bf16Unit unit) {
   const DType stored = storedType(spec);
   const std::string is = "the checkpoint is stored as " + (stored == DType::F8E4M3 ? "FP8" : std::string(name(stored)));
   if (stored == DType::F32)
     return {DType::F32, is};
   if (stored == DType::F16)
     return {DType::F32, is + ", which bf16 would round"};
-  if (!hasBf16)
+  if (unit == Bf16Unit::None)
     return {DType::F32, "the target has no AVX512-BF16; " + is};
   if (partsPairs(spec))
     return {DType::F32, "latent attention of an odd width has no bf16 cache; " + is};
-  return {DType::BF16, is + " and the target has AVX512-BF16"};
+  return {DType::BF16, is + (unit == Bf16Unit::Gpu ? " and the target is a GPU" : " and the target has AVX512-BF16")};
 }
 
 } // namespace k2c

@@ -1,8 +1,8 @@
 //===- Memory.cpp - The certificate, and what would fit ------------------------===//
 //
 // The runtime allocates exactly these parts, once, at start. The reserve is the runtime's own formula (k2rt/reserve.h),
-// so that both sides count alike. The arena belongs to the compiled step-tokens: it does not change with the limits
-// that the remedy varies.
+// so that both sides count alike. Of a GPU all parts are the device's but the process of its host. The arena belongs to
+// the compiled step-tokens: it does not change with the limits that the remedy varies.
 //
 //===----------------------------------------------------------------------===//
 #include "Memory.h"
@@ -67,13 +67,17 @@ MemoryCertificate MemoryModel::certify(const Limits &limits) const {
   MemoryCertificate memory;
   certifyFullest(*this, limits, memory);
   memory.arena = measured.arena;
-  memory.scratch = measured.scratchPerWorker * device.cores;
+  memory.scratch = measured.scratchPerWorker * (measured.workers > 0 ? measured.workers : device.cores);
   memory.logits = Bytes(limits.maxOutputRows() * spec.vocab * 4);
   const int64_t groups = int64_t(cachePools(spec).size());
   k2rt_limits runtime{limits.stepTokens, limits.maxSequences,          limits.maxContext,    groups,
                       spec.vocab,        measured.tokenizerFile.value, expertsOf(spec, rank)};
   memory.collectives = Bytes(ranks > 1 ? k2rt_exchange_bytes(&runtime, ranks, K2RT_MPI_BYTES) : 0);
   memory.reserve = Bytes(k2rt_reserve_bytes(&runtime) + k2rt_worker_bytes(&runtime, device.cores));
+  if (device.kind != DeviceKind::Cpu) {
+    memory.host = Bytes(k2rt_reserve_bytes(&runtime));
+    memory.reserve = Bytes(k2rt_gpu_reserve_bytes(&runtime));
+  }
   return memory;
 }
 

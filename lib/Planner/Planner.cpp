@@ -133,13 +133,13 @@ static Remark predictionRemark(const char *what, const Prediction &step, const P
   return {"attach-plan",
           std::string(what) + " of " + std::to_string(step.tokens) + (step.tokens == 1 ? " token" : " tokens") +
               ": at least " + format(step.seconds) + " for " + format(step.flops) + " and " + format(step.bytes) +
-              " (" + std::to_string(device.cores) + " cores at " + decimal(rate.value.value * 1e-9, "%.0f") +
-              " GFLOP/s, " + rate.source + "; " + format(device.memoryRead.value) + ", " + device.memoryRead.source +
-              ")",
+              " (" + (device.kind == DeviceKind::Cpu ? std::to_string(device.cores) + " cores at " : "") +
+              decimal(rate.value.value * 1e-9, "%.0f") + " GFLOP/s, " + rate.source + "; " +
+              format(device.memoryRead.value) + ", " + device.memoryRead.source + ")",
           {{"seconds", step.seconds.value},
            {"flop", step.flops.value},
            {"bytes", double(step.bytes.value)},
-           {"compute_s", step.flops.value / (rate.value.value * double(device.cores))},
+           {"compute_s", step.flops.value / device.whole(rate.value).value},
            {"memory_s", (step.bytes / device.memoryRead.value).value}}};
 }
 

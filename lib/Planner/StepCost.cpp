@@ -11,7 +11,7 @@ using namespace planner;
 
 Seconds roofline(const Work &work, const Device &device, DType compute) {
   FlopRate core = compute == DType::BF16 ? device.bf16.value : device.f32.value;
-  Seconds computing = work.flops / FlopRate(core.value * double(device.cores));
+  Seconds computing = work.flops / device.whole(core);
   Seconds reading = work.bytes / device.memoryRead.value;
   return std::max(computing, reading, [](Seconds a, Seconds b) { return a < b; });
 }

@@ -45,7 +45,13 @@ struct AttachPlan : impl::AttachPlanBase<AttachPlan> {
         stages.empty() ? DenseI64ArrayAttr() : b.getDenseI64ArrayAttr(ArrayRef<int64_t>(stages)));
     if (!target || !machines || !plan || failed(checkLayout(module)))
       return signalPassFailure();
-    module->setAttr(kern::KernDialect::targetAttrName, target);
+    Attribute device = target;
+    if (!gpu.empty())
+      device = kern::GpuAttr::getChecked(error, &getContext(), StringRef(gpu.getValue()), sms.getValue(),
+                                         threads.getValue(), workersOfCta.getValue(), ctas.getValue(), target);
+    if (!device)
+      return signalPassFailure();
+    module->setAttr(kern::KernDialect::targetAttrName, device);
     module->setAttr(dist::DistDialect::topologyAttrName, machines);
     module->setAttr(dist::DistDialect::planAttrName, plan);
     const std::string what = ranks == 1 ? "one rank" : std::to_string(ranks) + " ranks as " + layout.getValue();

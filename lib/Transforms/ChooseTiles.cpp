@@ -34,8 +34,8 @@ std::vector<TileConfig> ranked(const KernelDesc &desc, const TargetInfo &target)
 struct ChooseTiles : impl::ChooseTilesBase<ChooseTiles> {
   using ChooseTilesBase::ChooseTilesBase;
 
-  LogicalResult choose(kern::FuncOp kernel, kern::CpuAttr cpu, int64_t choice) {
-    const TargetInfo target = targetInfo(cpu);
+  LogicalResult choose(kern::FuncOp kernel, Attribute machine, int64_t choice) {
+    const TargetInfo target = targetInfo(machine);
     const DescribedKernel *described = getAnalysis<KernelDescriptions>().find(kernel);
     if (!described)
       return failure();
@@ -44,7 +44,8 @@ struct ChooseTiles : impl::ChooseTilesBase<ChooseTiles> {
       return kernel.emitError() << "choose-tiles: no tile of kernel '" << kernel.getSymName() << "' is legal on "
                                 << target.lanes << " lanes and " << target.vectorRegisters << " vector registers";
     TileConfig tile = tiles[choice % tiles.size()];
-    if (auto limits = nn::limitsOf(getOperation()))
+    auto cpu = dyn_cast<kern::CpuAttr>(machine); // a GPU's step branches on no number of rows
+    if (auto limits = nn::limitsOf(getOperation()); limits && cpu)
       tile.splitTokens =
           splitTokensFor(described->desc, tile, cpu.getCores(), limits.getStepRows(), limits.getPositions());
     kernel.setTileAttr(tileAttr(&getContext(), tile));
@@ -60,12 +61,12 @@ struct ChooseTiles : impl::ChooseTilesBase<ChooseTiles> {
   void runOnOperation() override {
     if (failed(expectForm(getOperation(), getArgument(), Form::Scheduled, Form::Scheduled)))
       return signalPassFailure();
-    FailureOr<kern::CpuAttr> cpu = targetOf(getOperation(), "choose-tiles");
-    if (failed(cpu))
+    FailureOr<Attribute> machine = targetOf(getOperation(), "choose-tiles");
+    if (failed(machine))
       return signalPassFailure();
     dist::PlanAttr plan = planOf(getOperation());
     for (auto kernel : getOperation().getOps<kern::FuncOp>())
-      if (failed(choose(kernel, *cpu, plan ? plan.getTileChoice() : 0)))
+      if (failed(choose(kernel, *machine, plan ? plan.getTileChoice() : 0)))
         return signalPassFailure();
     markAnalysesPreserved<KernelDescriptions>();
   }

@@ -81,9 +81,9 @@ std::optional<StringRef> unknownPass(dist::PlanAttr plan) {
   return std::nullopt;
 }
 
-FailureOr<kern::CpuAttr> targetOf(ModuleOp module, StringRef pass) {
-  if (auto cpu = module->getAttrOfType<kern::CpuAttr>(kern::KernDialect::targetAttrName))
-    return cpu;
+FailureOr<Attribute> targetOf(ModuleOp module, StringRef pass) {
+  if (Attribute target = module->getAttr(kern::KernDialect::targetAttrName))
+    return target;
   return module.emitError() << pass << ": the module has no kern.target; run attach-plan first";
 }
 

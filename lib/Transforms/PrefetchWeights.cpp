@@ -384,10 +384,11 @@ struct PrefetchWeights : impl::PrefetchWeightsBase<PrefetchWeights> {
     bool known = module.walk([](rt::PrefetchOp) { return WalkResult::interrupt(); }).wasInterrupted();
     if (programs.empty() || known || isLeftOut(module, OptionalPass::PrefetchWeights))
       return;
-    FailureOr<kern::CpuAttr> target = targetOf(module, "prefetch-weights");
+    FailureOr<Attribute> target = targetOf(module, "prefetch-weights");
     if (failed(target))
       return signalPassFailure();
-    Reader(module, programs.front(), target->getL2() / 4).run();
+    if (auto cpu = dyn_cast<kern::CpuAttr>(*target)) // on a GPU nobody waits at a barrier
+      Reader(module, programs.front(), cpu.getL2() / 4).run();
   }
 };
 

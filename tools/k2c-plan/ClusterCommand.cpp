@@ -152,7 +152,7 @@ ComputeChoice computeOf(const ClusterFlags &flags, const ModelSpec &spec, const 
     return {typeOf(flags.compile.compute), "--compute asks for it"};
   if (device.kind != DeviceKind::Cpu)
     return {DType::BF16, "the device is a GPU"};
-  return chooseCompute(spec, device.f32.value < device.bf16.value);
+  return chooseCompute(spec, device.f32.value < device.bf16.value ? Bf16Unit::Avx512 : Bf16Unit::None);
 }
 
 /// What would help, in all renderings that were asked for, after the error.

@@ -54,7 +54,8 @@ DType computeOf(const ClusterFlags &flags, const RouteStatistics &statistics, co
     return *asked;
   if (const std::optional<DType> ofRun = parseComputeType(statistics.compute))
     return *ofRun;
-  const DType chosen = chooseCompute(spec, device.f32.value < device.bf16.value).type;
+  const DType chosen =
+      chooseCompute(spec, device.f32.value < device.bf16.value ? Bf16Unit::Avx512 : Bf16Unit::None).type;
   std::fprintf(stderr,
                "k2c: note: %s has no \"compute\", the type of the rows: bytes are of rows in %s; --compute says "
                "another\n",

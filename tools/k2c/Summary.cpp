@@ -31,14 +31,22 @@ int64_t sharedBytes(const json &manifest) {
   return bytes;
 }
 
-/// Of a bundle of several ranks, all of which run here.
+/// Of a bundle of several ranks, all of which run here; of one for a GPU, that of its topology.
 std::string memoryLine(const json &manifest, int64_t ranks) {
+  if (manifest.contains("device"))
+    return "at most " + format(Bytes(manifest.at("predicted").at("peak_bytes").get<int64_t>())) + " of the " +
+           format(Bytes(manifest.at("device").at("memory_bytes").get<int64_t>())) + " of the GPU";
   const int64_t allowed = readContainer().memoryBytes, peak = manifest.at("predicted").at("peak_bytes");
   const std::string each = ranks > 1 ? " on each of " + std::to_string(ranks) + " ranks" : "";
   const bool isTooMuch = k2rt_host_bytes(ranks, peak, sharedBytes(manifest)) > allowed;
   return "at most " + format(Bytes(peak)) + each +
          (isTooMuch ? ", and this machine allows " + format(Bytes(allowed)) + ": it does not run here"
                     : " of the " + format(Bytes(allowed)) + " that this machine allows");
+}
+
+/// The GPU's architecture, or the processor.
+std::string targetOf(const json &manifest) {
+  return manifest.contains("device") ? manifest.at("device").at("arch") : manifest.at("target").at("cpu");
 }
 
 /// Three digits at least; "at most", where the seconds are what peak rates allow.
@@ -84,7 +92,7 @@ Status k2c::printSummary(const std::string &bundle) {
   auto line = [](const char *label, const std::string &text) { std::printf("%-10s %s\n", label, text.c_str()); };
   line("bundle", printable(bundle) + ", " + format(Bytes(bytesOfFiles(bundle))) + ": " +
                      printable(manifest.at("model").at("name").get<std::string>()) + " for " +
-                     printable(manifest.at("target").at("cpu").get<std::string>()) + ", computing in " +
+                     printable(targetOf(manifest)) + ", computing in " +
                      printable(manifest.at("numerics").at("compute").get<std::string>()) + ": " +
                      printable(manifest.at("numerics").at("compute_reason").get<std::string>()));
   line("memory", memoryLine(manifest, ranks));

@@ -282,9 +282,12 @@ TEST(Topology, UnknownNamesAreRefused) {
 
 TEST(Topology, WhatCompiles) {
   EXPECT_TRUE(checkCompiles(hostTopology()));
-  EXPECT_EQ(
-      checkCompiles(*loadTopology("h100x1")).takeError().text(),
-      "topology 'h100x1': compiling for devices of kind nvidia is not in this build; use --topology host or cpu1");
+  EXPECT_TRUE(checkCompiles(*loadTopology("h100x1")));
+  EXPECT_EQ(checkCompiles(*loadTopology("h100x8")).takeError().text(),
+            "topology 'h100x8': has 8 GPUs; programs of several are not in this build; use --topology h200x1, or "
+            "--topology host");
+  EXPECT_EQ(checkCompiles(*loadTopology("mi300x8")).takeError().text(),
+            "topology 'mi300x8': compiling for devices of kind amd is not in this build; use --topology host or cpu1");
   Topology ranks = *loadTopology("cpu4x2");
   EXPECT_TRUE(checkCompiles(ranks));
   ranks.tiers[1].count = 2049;

@@ -35,16 +35,17 @@ Limits limits(int64_t stepTokens, int64_t maxSequences, int64_t maxContext) {
 
 TEST(ChooseCompute, FollowsMostElementsOfTheCheckpoint) {
   ModelSpec spec = tinyLlama();
-  EXPECT_EQ(chooseCompute(spec, true).type, DType::BF16);
-  EXPECT_EQ(chooseCompute(spec, false).type, DType::F32);
+  EXPECT_EQ(chooseCompute(spec, Bf16Unit::Avx512).type, DType::BF16);
+  EXPECT_EQ(chooseCompute(spec, Bf16Unit::None).type, DType::F32);
   for (WeightFamily &family : spec.weights)
     if (family.shape.size() == 1)
       family.dtype = DType::F32;
-  EXPECT_EQ(chooseCompute(spec, true).reason, "the checkpoint is stored as bf16 and the target has AVX512-BF16");
+  EXPECT_EQ(chooseCompute(spec, Bf16Unit::Avx512).reason,
+            "the checkpoint is stored as bf16 and the target has AVX512-BF16");
   for (WeightFamily &family : spec.weights)
     if (family.shape.size() == 2)
       family.dtype = DType::F32;
-  EXPECT_EQ(chooseCompute(spec, true).reason, "the checkpoint is stored as f32");
+  EXPECT_EQ(chooseCompute(spec, Bf16Unit::Avx512).reason, "the checkpoint is stored as f32");
 }
 
 TEST(Plan, DefaultLimits) {

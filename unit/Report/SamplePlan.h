@@ -60,7 +60,7 @@ inline ClusterPlan sampleServing() {
                   {"batch", "sequences that decode at once", 1024, "sequences"},
                   {"busy", "share of the time in use", 0.93, ""},
                   {"dollars_per_million_tokens", "$ per million generated tokens", 0.0625, "$"}};
-  plan.whyNotCompilable = "compiling for devices of kind nvidia is not in this build";
+  plan.whyNotCompilable = "has 32 GPUs; programs of several are not in this build";
   plan.notes = {"two-batch overlap: off & <slower> here"};
   return plan;
 }

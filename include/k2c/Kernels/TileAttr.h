@@ -1,6 +1,6 @@
 //===- TileAttr.h - Tiles and targets in the IR and in plain C++ ----------===//
 //
-// #kern.tile is TileConfig, #kern.cpu is TargetInfo; the only place that converts.
+// #kern.tile is TileConfig, #kern.cpu and #kern.gpu are TargetInfo; the only place that converts.
 //
 //===----------------------------------------------------------------------===//
 #ifndef K2C_KERNELS_TILEATTR_H
@@ -51,6 +51,13 @@ inline TargetInfo targetInfo(kern::CpuAttr cpu) {
   TargetInfo target = cpuTarget(features, cpu.getL1(), cpu.getL2());
   target.weights = weightLayout(cpu.getWeights());
   return target;
+}
+
+/// Of kern.target: #kern.cpu, or the processor that a GPU's kernels are emitted for as if they ran there.
+inline TargetInfo targetInfo(mlir::Attribute target) {
+  if (auto gpu = mlir::dyn_cast<kern::GpuAttr>(target))
+    return targetInfo(gpu.getHost());
+  return targetInfo(mlir::cast<kern::CpuAttr>(target));
 }
 
 } // namespace k2c

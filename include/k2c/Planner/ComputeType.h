@@ -13,9 +13,12 @@ struct ComputeChoice {
   std::string reason; ///< "the checkpoint is stored as bf16 and the target has AVX512-BF16"
 };
 
-/// As the checkpoint stores most elements of its weights where a target that multiplies bf16 in pairs (`hasBf16`) is
-/// fast at it and no bit of a weight is lost, else f32.
-ComputeChoice chooseCompute(const ModelSpec &spec, bool hasBf16);
+/// What of a target is fast at products of bf16.
+enum class Bf16Unit : uint8_t { None, Avx512, Gpu };
+
+/// As the checkpoint stores most elements of its weights where a target is fast at bf16 and no bit of a weight is lost,
+/// else f32.
+ComputeChoice chooseCompute(const ModelSpec &spec, Bf16Unit unit);
 
 } // namespace k2c
 

@@ -63,6 +63,7 @@ struct MemoryCertificate {
   Bytes collectives; ///< of several ranks: what they send and receive beside the program's own buffers
   Bytes logits;      ///< of the output rows
   Bytes reserve;     ///< what the runtime takes beside these
+  Bytes host;        ///< of a program of a GPU, whose memory the above is: what its process takes of the host
 
   Bytes total() const { return weights + cache + arena + scratch + collectives + logits + reserve; }
 };

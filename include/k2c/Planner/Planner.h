@@ -31,6 +31,7 @@ struct PlanOptions {
 struct MeasuredSizes {
   Bytes arena;
   Bytes scratchPerWorker;
+  int64_t workers = 0; ///< that have it; 0: the cores of a processor
   Bytes tokenizerFile; ///< its size, for the reserve
 };
 

@@ -40,6 +40,9 @@ struct LibraryTransport {
   std::string path;    ///< the shared object of this build; "": it has none
 };
 
+/// Path of a shared object that this build has in ../lib of the tool; "": it has none.
+std::string libraryOfBuild(const std::string &file);
+
 /// Over MPI: those that k2c knows, in the order in which launch.sh prefers them. They are in ../lib of the tool.
 std::vector<LibraryTransport> mpiTransports();
 LibraryTransport ucxTransport();

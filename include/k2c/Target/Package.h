@@ -29,6 +29,7 @@ struct PackagedKernel {
   std::string hash;
   std::vector<std::string> variants;
   CostRule cost;
+  int64_t arguments = 0; ///< that a launch gives it
 };
 
 /// A site of the program at which ranks exchange rows.
@@ -38,6 +39,14 @@ struct CollectiveFact {
   int64_t members = 0;   ///< of the group
   int64_t rowBytes = 0;
   int64_t quota = 0; ///< rows that a rank may send to another; 0: as many as the program has counted
+};
+
+/// The manifest's "device".
+struct GpuFacts {
+  std::string arch;          ///< sm_90a
+  int64_t threads = 0;       ///< of a CTA
+  int64_t workersPerCta = 0; ///< that they are
+  int64_t ctas = 0;          ///< of a launch, at most
 };
 
 /// What manifest.json says of the program, as its runtime form says it.
@@ -53,6 +62,7 @@ struct ProgramFacts {
   std::string cpu;                   ///< LLVM's name
   std::vector<std::string> features; ///< that a machine must have
   int64_t l1Bytes = 0, l2Bytes = 0;  ///< data caches of a core that tiles were chosen for
+  std::optional<GpuFacts> gpu;       ///< that runs the kernels; none: the processor
   Limits limits;
   std::vector<CachePlane> cache;  ///< in the order of plane ids
   std::vector<SlotShares> shares; ///< how launches read each weight slot
@@ -69,6 +79,7 @@ struct BundleFacts {
   int64_t workerReserve = 0; ///< of the plan's reserve, what its workers add
   int64_t codeBytes = 0;     ///< mapped of the runtime, the program and their libraries, and not written to
   int64_t nodes = 1;         ///< of the topology
+  int64_t deviceMemory = 0;  ///< of its GPU, that a program may use
   ExpertPlacement placement; ///< of several ranks
   std::string placementText; ///< of placement.json; "": there is none
   /// What links within a node and between nodes are called.
@@ -102,6 +113,8 @@ public:
   Status write(const std::string &name, const std::string &text) const;
   /// Copies the runtime, its libraries, and what copyModelFiles takes of `checkpoint`.
   Status addRuntime(const std::string &runtime, const std::string &checkpoint) const;
+  /// Copies the driver that runs a GPU's kernels on a processor, if this build has it.
+  Status addEmulatedDriver() const;
   /// Writes what starts its ranks (Launch.h), and copies the transports between processes that this build has.
   Status addLaunch(const LaunchFacts &facts) const;
   /// Bytes that a run maps of the program's files: run, program.so, and the libraries that both load.

@@ -56,8 +56,8 @@ llvm::ArrayRef<int64_t> stagesOf(mlir::ModuleOp module);
 /// The first pass that the plan leaves out and that does not exist.
 std::optional<llvm::StringRef> unknownPass(dist::PlanAttr plan);
 
-/// The module's target. Reports at the module that there is none, in the name of `pass`.
-mlir::FailureOr<kern::CpuAttr> targetOf(mlir::ModuleOp module, llvm::StringRef pass);
+/// The module's target, #kern.cpu or #kern.gpu. Reports at the module that there is none, in the name of `pass`.
+mlir::FailureOr<mlir::Attribute> targetOf(mlir::ModuleOp module, llvm::StringRef pass);
 
 } // namespace k2c
 

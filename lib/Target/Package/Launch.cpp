@@ -83,10 +83,14 @@ std::vector<LaunchFile> launchFiles(const LaunchFacts &facts) {
   return files;
 }
 
-static LibraryTransport transportOf(const std::string &name, const std::string &file, const std::string &package) {
+std::string libraryOfBuild(const std::string &file) {
   std::error_code error;
   const fs::path folder = fs::read_symlink("/proc/self/exe", error).parent_path().parent_path() / "lib";
-  return {name, file, package, fs::exists(folder / file, error) ? (folder / file).string() : ""};
+  return fs::exists(folder / file, error) ? (folder / file).string() : "";
+}
+
+static LibraryTransport transportOf(const std::string &name, const std::string &file, const std::string &package) {
+  return {name, file, package, libraryOfBuild(file)};
 }
 
 std::vector<LibraryTransport> mpiTransports() {

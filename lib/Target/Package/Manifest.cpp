@@ -94,12 +94,26 @@ json costJson(const CostRule &cost) {
   return text;
 }
 
-json kernelsJson(const std::vector<PackagedKernel> &kernels) {
+json kernelsJson(const ProgramFacts &program) {
   json list = json::array();
-  for (const PackagedKernel &kernel : kernels)
+  for (const PackagedKernel &kernel : program.kernels) {
     list.push_back(
         {{"name", kernel.name}, {"hash", kernel.hash}, {"variants", kernel.variants}, {"cost", costJson(kernel.cost)}});
+    if (program.gpu)
+      list.back()["arguments"] = kernel.arguments;
+  }
   return list;
+}
+
+/// What runs the kernels, and as how many workers.
+json deviceJson(const GpuFacts &gpu, const Plan &plan, const BundleFacts &bundle) {
+  return {{"kind", "cuda"},
+          {"arch", gpu.arch},
+          {"threads", gpu.threads},
+          {"workers_per_cta", gpu.workersPerCta},
+          {"ctas", gpu.ctas},
+          {"memory_bytes", bundle.deviceMemory},
+          {"reserve_bytes", plan.memory.reserve.value}};
 }
 
 json memoryJson(const Plan &plan, const ProgramFacts &program, const BundleFacts &bundle) {
@@ -109,7 +123,7 @@ json memoryJson(const Plan &plan, const ProgramFacts &program, const BundleFacts
           {"scratch_per_worker", program.scratchPerWorker},
           {"collectives", plan.memory.collectives.value},
           {"logits", program.logits},
-          {"reserve_bytes", plan.memory.reserve.value - bundle.workerReserve},
+          {"reserve_bytes", program.gpu ? plan.memory.host.value : plan.memory.reserve.value - bundle.workerReserve},
           {"code", bundle.codeBytes}};
 }
 
@@ -250,7 +264,7 @@ std::string manifestText(const ModelSpec &spec, const Plan &plan, const ProgramF
                    {"dispersion", dispersionJson(spec, plan, program, bundle)},
                    {"forms", {{"prompt_expanded_at_least", program.expandedFrom}}},
                    {"eos", spec.eos},
-                   {"kernels", kernelsJson(program.kernels)},
+                   {"kernels", kernelsJson(program)},
                    {"shares", sharesJson(program.shares)},
                    {"bytes_per_token", plan.decode.bytes.value},
                    {"predicted",
@@ -262,6 +276,8 @@ std::string manifestText(const ModelSpec &spec, const Plan &plan, const ProgramF
                      {"peak_bytes", plan.memory.total().value + bundle.codeBytes}}},
                    {"ignored_keys", spec.ignoredKeys},
                    {"weights_index", "weights/index.json"}};
+  if (program.gpu)
+    manifest["device"] = deviceJson(*program.gpu, plan, bundle);
   if (!program.stages.empty())
     manifest["stages"] = stagesJson(spec, program);
   if (program.halvesFrom > 0)

@@ -34,6 +34,8 @@ extern "C" {
  * threads of one process need none. */
 #define K2RT_UCX_BYTES (INT64_C(2048) * 1024)
 #define K2RT_MPI_BYTES (INT64_C(2560) * 1024)
+/* A CUDA context, its modules and graphs: estimated, no device has been measured. */
+#define K2RT_GPU_CONTEXT_BYTES (INT64_C(512) * 1024 * 1024)
 /* Step arrays per token row: ids, positions, sequence, form, output row, sample (i32 each). */
 #define K2RT_RESERVE_TOKEN_ROW_BYTES INT64_C(24)
 /* Step arrays per sequence: sampling parameters, lengths in its groups, begin, last sample, scheduler state. */
@@ -108,6 +110,11 @@ static inline int64_t k2rt_reserve_bytes(const k2rt_limits *limits) {
  * memory once. */
 static inline int64_t k2rt_host_bytes(int64_t ranks, int64_t peak, int64_t shared) {
   return ranks * peak - (ranks - 1) * shared;
+}
+
+/* What a GPU's memory holds beside the program's parts: context and modules, an estimate, and a step's arrays. */
+static inline int64_t k2rt_gpu_reserve_bytes(const k2rt_limits *limits) {
+  return K2RT_GPU_CONTEXT_BYTES + k2rt_step_bytes(limits);
 }
 
 /* Stacks of so many workers, and the work space of those that sample. */

@@ -25,7 +25,19 @@ module attributes {kern.target = #kern.cpu<"x86-64-v3", cores = 8, l1 = 32768, l
 
 // -----
 
-// expected-error @below {{'kern.target' expects #kern.cpu on a module, got "x86-64-v3" on 'builtin.module'}}
+// expected-error @below {{'#kern.gpu' [C1] expects positive sizes of 'sm_90a', got 0}}
+module attributes {kern.target = #kern.gpu<"sm_90a", sms = 132, threads = 128, workers = 4, ctas = 0,
+                                           host = <"x86-64-v3", cores = 1, l1 = 32768, l2 = 1048576, features = []>>} {}
+
+// -----
+
+// expected-error @below {{'#kern.gpu' [C2] expects workers that divide the threads of a CTA, got 5 of 128}}
+module attributes {kern.target = #kern.gpu<"sm_90a", sms = 132, threads = 128, workers = 5, ctas = 264,
+                                           host = <"x86-64-v3", cores = 1, l1 = 32768, l2 = 1048576, features = []>>} {}
+
+// -----
+
+// expected-error @below {{'kern.target' expects #kern.cpu or #kern.gpu on a module, got "x86-64-v3" on 'builtin.module'}}
 module attributes {kern.target = "x86-64-v3"} {}
 
 // -----
