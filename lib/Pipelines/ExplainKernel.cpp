@@ -1,7 +1,7 @@
 //===- ExplainKernel.cpp - One kernel of a bundle, in every form ----------===//
 //
 // From the compile that the bundle records: the kern.func and the roof of the scheduled form, the code of the runtime
-// form, every remark that names the kernel. From program.so: the machine code.
+// form, every remark that names the kernel. From program.so: the machine code; of a GPU's kernel the PTX beside it.
 //
 // The roof is the planner's (k2c/Planner/StepCost.h), for one kernel: FLOP at the peak rate of all cores, weights and
 // cache at the bandwidth of memory; activations are counted beside, as they stay in caches.
@@ -10,12 +10,14 @@
 #include "k2c/Pipelines/ExplainKernel.h"
 
 #include "Recompile.h"
+#include "base/File.h"
 #include "base/Utf8.h"
 #include "k2c/Kernels/Cost.h"
 #include "k2c/Support/Join.h"
 #include "k2c/Target/Disassembly.h"
 #include "llvm/ADT/StringExtras.h"
 #include <algorithm>
+#include <filesystem>
 
 namespace k2c {
 
@@ -114,6 +116,17 @@ Status readMachine(const ExplainKernelOptions &options, DType compute, Explained
   return {};
 }
 
+/// Of a GPU's kernel, its PTX: what the driver makes of it is not in the bundle.
+Status readPtx(const ExplainKernelOptions &options, ExplainedKernel &explained) {
+  const auto path = std::filesystem::path(options.bundle) / "ptx" / (explained.symbol + ".ptx");
+  Expected<std::string> text = readUserFile(path.string(), int64_t(1) << 30);
+  if (!text)
+    return text.takeError();
+  std::replace(text->begin(), text->end(), '\t', ' ');
+  explained.assembly = std::move(*text);
+  return {};
+}
+
 Status readAssembly(const ExplainKernelOptions &options, ExplainedKernel &explained) {
   Expected<std::optional<std::string>> all = disassemble(options.bundle + "/program.so", explained.symbol);
   if (!all)
@@ -159,7 +172,8 @@ Expected<ExplainedKernel> explainKernel(const ExplainKernelOptions &options) {
         if (other != explained.name)
           explained.sharing.push_back(other);
     }
-  if (Status status = readAssembly(options, explained); !status)
+  explained.isPtx = recorded->inputs.gpu.has_value();
+  if (Status status = explained.isPtx ? readPtx(options, explained) : readAssembly(options, explained); !status)
     return status.takeError();
   return explained;
 }

@@ -134,7 +134,17 @@ Status readMachine(Record record, Inputs &inputs) {
   std::sort(inputs.target.features.begin(), inputs.target.features.end());
   inputs.target.l1Bytes = record.number("/target/l1_bytes", 1, int64_t(1) << 40);
   inputs.target.l2Bytes = record.number("/target/l2_bytes", 1, int64_t(1) << 40);
-  return record.takeStatus();
+  if (!record.has("/device"))
+    return record.takeStatus();
+  device.kind = DeviceKind::Nvidia;
+  device.arch = record.text("/device/arch");
+  if (Status status = record.takeStatus(); !status)
+    return status;
+  Expected<NvidiaTarget> gpu = NvidiaTarget::forArch(device.arch);
+  if (!gpu)
+    return damaged(record.file(), "'/device/arch' " + gpu.error().message);
+  inputs.gpu = std::move(*gpu);
+  return {};
 }
 
 std::string manifestOf(const std::string &bundle) { return (std::filesystem::path(bundle) / "manifest.json").string(); }

@@ -42,6 +42,7 @@ constexpr struct {
              {"/numerics/locality_penalty", "locality penalty", Shown::Value},
              {"/numerics/expert_nodes", "nodes of experts", Shown::Value},
              {"/cache/0/bytes_per_element", "bytes of a cache element", Shown::Value},
+             {"/device/arch", "GPU", Shown::Value},
              {"/target/cpu", "target", Shown::Value},
              {"/topology/name", "topology", Shown::Value},
              {"/topology/ranks", "ranks", Shown::Value},

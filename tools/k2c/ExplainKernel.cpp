@@ -47,6 +47,10 @@ void printLines(const std::string &text) {
 }
 
 void printAssembly(const ExplainedKernel &kernel, bool isWhole) {
+  if (kernel.isPtx) {
+    std::cout << "\nPTX\n";
+    return printLines(*kernel.assembly);
+  }
   std::cout << (isWhole ? "\nassembly of the function" : "\nassembly of the main loop");
   if (!kernel.assembly) {
     std::cout << ": " << noDisassembler << "\n";

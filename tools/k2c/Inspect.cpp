@@ -58,9 +58,10 @@ int inspect(const std::string &bundle, bool asJson) {
     std::cout << text(model.at("name")) << " (" << text(model.at("family")) << "), "
               << shortenedJson(model.at("layers")) << " layers, hidden " << shortenedJson(model.at("hidden"))
               << ", vocabulary " << shortenedJson(model.at("vocab")) << "\nnumerics  "
-              << text(manifest.at("numerics").at("id")) << "\ntarget    " << text(manifest.at("target").at("cpu"))
-              << "\nlimits    " << shortenedJson(limits.at("step_tokens")) << " tokens a step, "
-              << shortenedJson(limits.at("max_sequences")) << " sequences of "
+              << text(manifest.at("numerics").at("id")) << "\ntarget    "
+              << (manifest.contains("device") ? text(manifest.at("device").at("arch")) + ", started by " : "")
+              << text(manifest.at("target").at("cpu")) << "\nlimits    " << shortenedJson(limits.at("step_tokens"))
+              << " tokens a step, " << shortenedJson(limits.at("max_sequences")) << " sequences of "
               << shortenedJson(limits.at("max_context")) << " tokens" << rankLine(manifest) << "\nkernels   "
               << manifest.at("kernels").size() << "\nmemory\n";
     printMemory(manifest.at("memory"));

@@ -47,6 +47,7 @@ struct ExplainedKernel {
   std::vector<KernelRoof> roofs;       ///< of the steps that the plan predicts
   std::string code;                    ///< before LLVM: vector, scf, arith
   std::optional<std::string> assembly; ///< none: llvm-objdump-22 is not on the PATH; "": there is no loop
+  bool isPtx = false;                  ///< whether `assembly` is the PTX of a GPU's kernel, whole
   int64_t instructions = 0;            ///< of `assembly`
   int64_t multiplyAdds = 0;            ///< of these, fused multiply-adds and dot products of vectors
 };
