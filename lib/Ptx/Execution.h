@@ -192,6 +192,7 @@ public:
   std::mt19937_64 random;
   std::unique_ptr<Races> races; ///< null: not strict
   uint64_t quiet = 0;           ///< instructions since the last that changed something
+  Symptom symptom = Symptom::Other;
 
   /// The bytes at the address of lane `lane`, checked for bounds, alignment and, of a read, for having been written.
   /// Null: a finding has been recorded.

@@ -3,9 +3,10 @@
 
 namespace k2c::ptx {
 
-void GlobalMemory::add(void *data, uint64_t bytes, std::string name, bool isWritten) {
+void GlobalMemory::add(void *data, uint64_t bytes, std::string name, bool isWritten, uint32_t owner) {
   const auto address = reinterpret_cast<uint64_t>(data);
-  ranges[address] = {static_cast<std::byte *>(data), bytes, std::move(name), isWritten ? ByteSet() : ByteSet(bytes)};
+  ranges[address] = {static_cast<std::byte *>(data), bytes, std::move(name), isWritten ? ByteSet() : ByteSet(bytes),
+                     owner};
 }
 
 void GlobalMemory::remove(void *data) { ranges.erase(reinterpret_cast<uint64_t>(data)); }
@@ -16,7 +17,7 @@ GlobalMemory::Range *GlobalMemory::find(uint64_t address, uint64_t bytes) {
     return nullptr;
   Range &range = (--found)->second;
   const uint64_t offset = address - found->first;
-  return offset <= range.bytes && bytes <= range.bytes - offset ? &range : nullptr;
+  return (shown >> range.owner & 1) != 0 && offset <= range.bytes && bytes <= range.bytes - offset ? &range : nullptr;
 }
 
 void GlobalMemory::markWritten(const void *data, uint64_t bytes) {

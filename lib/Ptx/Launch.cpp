@@ -4,6 +4,10 @@
 
 namespace k2c::ptx {
 
+const Function &Kernel::function() const { return decoded->function; }
+uint64_t Kernel::sharedBytes() const { return decoded->sharedBytes; }
+uint64_t Kernel::localBytes() const { return decoded->localBytes; }
+
 std::string text(const Extent &extent) {
   return "(" + std::to_string(extent[0]) + ", " + std::to_string(extent[1]) + ", " + std::to_string(extent[2]) + ")";
 }

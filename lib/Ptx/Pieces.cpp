@@ -74,9 +74,11 @@ bool mayCopy(Machine &machine, Warp &warp, const Operation &operation, int lane,
     if (!piece.global)
       continue;
     GlobalMemory::Range *range = machine.globalAt(piece.global, piece.bytes);
-    if (!range)
+    if (!range) {
+      machine.symptom = Symptom::IllegalAddress;
       return refuse("it copies " + std::to_string(piece.bytes) + " bytes of global memory that no allocation holds",
                     "stay within what the launch gives");
+    }
     const auto first = static_cast<uint64_t>(piece.global - range->data);
     if (isToShared && !range->written.has(first, piece.bytes))
       return refuse("it copies bytes of '" + range->name + "' that were never written", "write them first");

@@ -108,9 +108,12 @@ std::byte *Machine::reach(Warp &warp, const Operation &operation, uint64_t addre
          std::move(remedy));
     return nullptr;
   };
+  const bool isOutside = !found.data || address < found.first || offset > found.size || bytes > found.size - offset;
+  if (isOutside || address % bytes != 0)
+    symptom = isOutside ? Symptom::IllegalAddress : Symptom::Misaligned;
   if (!found.data)
     return refuse("where there is no memory", "stay within what the launch gives");
-  if (address < found.first || offset > found.size || bytes > found.size - offset)
+  if (isOutside)
     return refuse("and there are " + std::to_string(found.size) + " from " + hexadecimal(found.first) + " on",
                   "stay within what the launch gives");
   if (address % bytes != 0)

@@ -190,6 +190,7 @@ bool Machine::runWarp(Warp &warp) {
 }
 
 void Machine::reportDeadlock(const std::string &what) {
+  symptom = Symptom::Endless;
   std::string waiting;
   const Warp *first = nullptr;
   const Operation *at = nullptr;
@@ -294,8 +295,13 @@ Expected<Counts> Machine::run() {
   return counts;
 }
 
-Expected<Counts> run(const Kernel &kernel, const Launch &launch, GlobalMemory &memory, const Options &options) {
-  return Machine(kernel.program(), launch, memory, options).run();
+Expected<Counts> run(const Kernel &kernel, const Launch &launch, GlobalMemory &memory, const Options &options,
+                     Symptom *symptom) {
+  Machine machine(kernel.program(), launch, memory, options);
+  Expected<Counts> counts = machine.run();
+  if (symptom)
+    *symptom = machine.symptom;
+  return counts;
 }
 
 } // namespace k2c::ptx

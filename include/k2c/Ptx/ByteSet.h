@@ -24,6 +24,20 @@ public:
         words[at / 64 + 1] |= bits >> (64 - shift);
     }
   }
+  /// Bytes `first` to `first + count` become as those of `from` from `fromFirst` on: in it or not.
+  void assign(uint64_t first, uint64_t count, const ByteSet &from, uint64_t fromFirst) {
+    if (from.isAll())
+      return add(first, count);
+    const uint64_t chunks = isAll() ? 0 : (count + 63) / 64;
+    for (uint64_t chunk = 0; chunk < chunks;
+         ++chunk) { // those of one set that overlap are read before they are written
+      const uint64_t done = (first > fromFirst ? chunks - 1 - chunk : chunk) * 64, at = first + done, shift = at % 64;
+      const uint64_t some = count - done < 64 ? count - done : 64, bits = from.slice(fromFirst + done) & ones(some);
+      words[at / 64] = (words[at / 64] & ~(ones(some) << shift)) | bits << shift;
+      if (shift != 0)
+        words[at / 64 + 1] = (words[at / 64 + 1] & ~(ones(some) >> (64 - shift))) | bits >> (64 - shift);
+    }
+  }
 
 private:
   static uint64_t ones(uint64_t count) { return count == 64 ? ~uint64_t(0) : (uint64_t(1) << count) - 1; }

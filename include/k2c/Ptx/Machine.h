@@ -33,6 +33,11 @@ public:
   ~Kernel();
 
   const Program &program() const { return *decoded; }
+  /// As the text has it: its parameters, and what it says of launches.
+  const Function &function() const;
+  /// Static shared memory of a CTA, local memory of a thread.
+  uint64_t sharedBytes() const;
+  uint64_t localBytes() const;
 
 private:
   explicit Kernel(std::unique_ptr<Program> decoded);
@@ -47,20 +52,24 @@ public:
     uint64_t bytes;
     std::string name; ///< for messages
     ByteSet written;
+    uint32_t owner = 0; ///< whose memory it is: below 64
   };
 
   /// Kernels may use `bytes` bytes at `data` until remove(data). Reading what was never written is an error, unless
   /// `isWritten`.
-  void add(void *data, uint64_t bytes, std::string name, bool isWritten);
+  void add(void *data, uint64_t bytes, std::string name, bool isWritten, uint32_t owner = 0);
   void remove(void *data);
   /// The host has written `bytes` bytes at `data`, which lie within a range.
   void markWritten(const void *data, uint64_t bytes);
 
   /// The range that holds all of it; null: none does.
   Range *find(uint64_t address, uint64_t bytes);
+  /// From now on only ranges of these owners are found, a bit each.
+  void show(uint64_t owners) { shown = owners; }
 
 private:
   std::map<uint64_t, Range> ranges; ///< by first address
+  uint64_t shown = ~uint64_t(0);    ///< owners
 };
 
 struct Launch {
@@ -85,8 +94,18 @@ struct Counts {
   uint64_t lanes = 0;        ///< of them
 };
 
-/// Runs all CTAs of `launch`. Its error is the first finding; memory is as the finding left it.
-Expected<Counts> run(const Kernel &kernel, const Launch &launch, GlobalMemory &memory, const Options &options);
+/// What a device would see of a finding.
+enum class Symptom : uint8_t {
+  Other,          ///< nothing, or an exception
+  IllegalAddress, ///< an access where there is no memory
+  Misaligned,     ///< an access that is not aligned
+  Endless,        ///< the kernel does not end
+};
+
+/// Runs all CTAs of `launch`. Its error is the first finding, whose `symptom` is set, if it is asked for; memory is as
+/// the finding left it.
+Expected<Counts> run(const Kernel &kernel, const Launch &launch, GlobalMemory &memory, const Options &options,
+                     Symptom *symptom = nullptr);
 
 } // namespace k2c::ptx
 
