@@ -1,4 +1,10 @@
 //===- Settings.cpp - What the environment says of the driver -------------===//
+//
+// A variable that is not set leaves its default, and one that is set has to be understood: what is misspelled would
+// else be a test that tests nothing. Names of errors and of entry points are those of base/CudaErrors.def and
+// base/CudaDriver.def.
+//
+//===----------------------------------------------------------------------===//
 #include "Settings.h"
 #include "base/Utf8.h"
 

@@ -77,7 +77,7 @@ inline testing::AssertionResult says(const std::string &text, const std::string 
   return testing::AssertionFailure() << "'" << text << "' does not say '" << part << "'";
 }
 
-/// A module of one entry `name` with 64-bit parameters a, b and c, some registers, and `body` from line 6 on. %r0 is
+/// A module of one entry `name` with 64-bit parameters a, b and c, some registers, and `body` from line 7 on. %r0 is
 /// the thread's number in the grid.
 inline std::string entryOf(const std::string &name, const std::string &body) {
   return ".visible .entry " + name +
