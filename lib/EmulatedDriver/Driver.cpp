@@ -125,7 +125,12 @@ void Driver::endContext(uint64_t id) {
   const auto isOfIt = [&](const auto &object) { return object.context == id; };
   statistics.lost += streams.eraseIf(isOfIt) + events.eraseIf(isOfIt) + graphs.eraseIf(isOfIt);
   statistics.lost += executables.eraseIf([&](const Executable &executable) { return isOfIt(executable.graph); });
-  captures.eraseIf([&](const Capture &capture) { return isOfIt(capture.graph); });
+  std::vector<uint64_t> ended;
+  for (auto &[capture, captured] : captures)
+    if (isOfIt(captured.graph))
+      ended.push_back(capture);
+  for (const uint64_t capture : ended)
+    endCapture(capture);
   devices[contexts.find(id)->device].context = 0;
   devices[contexts.find(id)->device].usedBytes = 0;
   contexts.erase(id);

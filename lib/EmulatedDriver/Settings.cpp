@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdlib>
+#include <unistd.h>
 
 namespace k2c::emulated {
 
@@ -26,6 +27,20 @@ std::optional<uint64_t> number(std::string_view text) {
 
 Error invalid(const char *name, const std::string &value, std::string remedy) {
   return {name, "is '" + shortened(value) + "'", std::move(remedy)};
+}
+
+/// A variable that begins as ours do and is none of them.
+Status checkNames() {
+  constexpr std::string_view prefix = "K2C_EMULATED_";
+  constexpr std::string_view known[] = {"DEVICES",      "MEMORY",           "ARCH", "SEED", "STRICT",
+                                        "INSTRUCTIONS", "LATE_ALLOCATIONS", "FAIL", "CALLS"};
+  for (char **variable = environ; *variable; ++variable) {
+    const std::string_view text = *variable, name = text.substr(0, text.find('='));
+    if (name.substr(0, prefix.size()) == prefix &&
+        std::find(std::begin(known), std::end(known), name.substr(prefix.size())) == std::end(known))
+      return Error{shortened(name), "there is no such variable", "docs/Emulator.md lists those that there are"};
+  }
+  return Status::success();
 }
 
 /// Sets `value` from the variable, which has to be a number of this range.
@@ -125,7 +140,7 @@ bool Arch::runs(const Arch &target) const {
 Expected<Settings> Settings::read() {
   Settings settings;
   uint64_t devices = settings.devices, isStrict = 0, allowsLate = 0;
-  for (Status status : {readNumber("K2C_EMULATED_DEVICES", 1, 16, devices),
+  for (Status status : {checkNames(), readNumber("K2C_EMULATED_DEVICES", 1, 16, devices),
                         readNumber("K2C_EMULATED_MEMORY", 1, uint64_t(1) << 50, settings.memoryBytes),
                         readNumber("K2C_EMULATED_SEED", 0, ~uint64_t(0), settings.seed),
                         readNumber("K2C_EMULATED_STRICT", 0, 1, isStrict),

@@ -67,6 +67,25 @@ TEST(Devices, AContextThatIsReleasedIsGone) {
   EXPECT_TRUE(says(text, "k2c: emulated driver: the process ends with 3 objects whose context has ended\n"));
 }
 
+TEST(Devices, AContextMayEndInACapture) {
+  run({{"K2C_EMULATED_DEVICES", "2"}}, [](TestDriver &driver) {
+    const CUstream first = driver.stream();
+    const CUevent forked = driver.event();
+    CUcontext other = nullptr;
+    EXPECT_EQ(driver.cuDevicePrimaryCtxRetain(&other, 1), CUDA_SUCCESS);
+    EXPECT_EQ(driver.cuStreamBeginCapture_v2(first, CU_STREAM_CAPTURE_MODE_RELAXED), CUDA_SUCCESS);
+    EXPECT_EQ(driver.cuEventRecord(forked, first), CUDA_SUCCESS);
+    EXPECT_EQ(driver.cuCtxSetCurrent(other), CUDA_SUCCESS);
+    const CUstream second = driver.stream();
+    const CUdeviceptr memory = driver.allocate(4);
+    EXPECT_EQ(driver.cuStreamWaitEvent(second, forked, 0), CUDA_SUCCESS);
+    EXPECT_EQ(driver.cuDevicePrimaryCtxRelease_v2(0), CUDA_SUCCESS);
+    EXPECT_EQ(driver.cuMemsetD8Async(memory, 0, 4, second), CUDA_SUCCESS);
+    EXPECT_EQ(driver.cuStreamSynchronize(second), CUDA_SUCCESS);
+    EXPECT_EQ(driver.cuStreamDestroy_v2(first), CUDA_ERROR_INVALID_HANDLE);
+  });
+}
+
 TEST(Devices, MemoryEnds) {
   run({{"K2C_EMULATED_MEMORY", "1048576"}}, [](TestDriver &driver) {
     size_t free = 0, total = 0, less = 0;
@@ -171,6 +190,12 @@ TEST(Settings, BadValuesAreErrorsOfInit) {
     EXPECT_EQ(refusal({{"K2C_EMULATED_FAIL", value}}),
               driver + "K2C_EMULATED_FAIL: is '" + value +
                   "'; give [NAME:]N[:ERROR]: an entry point, a number from 1 on, an error\n");
+}
+
+TEST(Settings, AVariableThatIsMisspelledIsAnError) {
+  EXPECT_EQ(refusal({{"K2C_EMULATED_SEEDS", "3"}}),
+            "k2c: emulated driver: K2C_EMULATED_SEEDS: there is no such variable; docs/Emulator.md lists those that "
+            "there are\n");
 }
 
 TEST(Settings, TheNthCallOfAnEntryPointFails) {

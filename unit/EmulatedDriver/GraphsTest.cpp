@@ -1,6 +1,8 @@
 // Captures of streams, and the graphs that they give.
 #include "TestDriver.h"
 
+#include <thread>
+
 using namespace k2c::emulated;
 
 namespace {
@@ -60,21 +62,22 @@ TEST(Graphs, ACaptureOfTwoStreamsRunsOverAndOver) {
 }
 
 TEST(Graphs, LaunchesOfAGraphComeOneBehindTheOther) {
-  run({}, [](TestDriver &driver) {
-    Fork fork{driver};
-    CUgraph graph = nullptr;
-    EXPECT_EQ(driver.cuMemsetD8Async(fork.memory, 0, 256, fork.first), CUDA_SUCCESS);
-    EXPECT_EQ(driver.cuStreamSynchronize(fork.first), CUDA_SUCCESS);
-    EXPECT_EQ(driver.cuStreamBeginCapture_v2(fork.first, CU_STREAM_CAPTURE_MODE_RELAXED), CUDA_SUCCESS);
-    EXPECT_EQ(driver.launch(fork.increase, fork.first, 1, 1, fork.memory, 1), CUDA_SUCCESS);
-    EXPECT_EQ(driver.cuStreamEndCapture(fork.first, &graph), CUDA_SUCCESS);
-    const CUgraphExec executable = fork.instantiate(graph);
-    EXPECT_EQ(driver.cuGraphLaunch(executable, fork.first), CUDA_SUCCESS);
-    EXPECT_EQ(driver.cuGraphLaunch(executable, fork.second), CUDA_SUCCESS);
-    uint32_t seen = 0;
-    EXPECT_EQ(driver.cuMemcpyDtoHAsync_v2(&seen, fork.memory, 4, fork.second), CUDA_SUCCESS);
-    EXPECT_EQ(seen, 2u);
-  });
+  for (const char *seed : {"1", "2", "3", "4", "5", "6"})
+    run({{"K2C_EMULATED_SEED", seed}}, [](TestDriver &driver) {
+      Fork fork{driver};
+      CUgraph graph = nullptr;
+      EXPECT_EQ(driver.cuMemsetD8Async(fork.memory, 0, 256, fork.first), CUDA_SUCCESS);
+      EXPECT_EQ(driver.cuStreamSynchronize(fork.first), CUDA_SUCCESS);
+      EXPECT_EQ(driver.cuStreamBeginCapture_v2(fork.first, CU_STREAM_CAPTURE_MODE_RELAXED), CUDA_SUCCESS);
+      EXPECT_EQ(driver.launch(fork.increase, fork.first, 1, 1, fork.memory, 1), CUDA_SUCCESS);
+      EXPECT_EQ(driver.cuStreamEndCapture(fork.first, &graph), CUDA_SUCCESS);
+      const CUgraphExec executable = fork.instantiate(graph);
+      EXPECT_EQ(driver.cuGraphLaunch(executable, fork.first), CUDA_SUCCESS);
+      EXPECT_EQ(driver.cuGraphLaunch(executable, fork.second), CUDA_SUCCESS);
+      uint32_t seen = 0;
+      EXPECT_EQ(driver.cuMemcpyDtoHAsync_v2(&seen, fork.memory, 4, fork.second), CUDA_SUCCESS);
+      EXPECT_EQ(seen, 2u);
+    });
 }
 
 TEST(Graphs, WithoutAnEdgeSomeSeedIsWrong) {
@@ -225,6 +228,42 @@ TEST(Graphs, ACaptureEndsWhereItBegan) {
     EXPECT_EQ(driver.cuStreamWaitEvent(fork.second, fork.forked, 0), CUDA_SUCCESS);
     EXPECT_EQ(driver.cuStreamEndCapture(fork.second, &graph), CUDA_ERROR_STREAM_CAPTURE_UNMATCHED);
     EXPECT_EQ(driver.cuStreamEndCapture(fork.first, &graph), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+  });
+}
+
+TEST(Graphs, ACaptureEndsInItsThread) {
+  run({}, [](TestDriver &driver) {
+    Fork fork{driver};
+    CUgraph graph = nullptr;
+    const auto elsewhere = [&](const std::function<void()> &call) {
+      std::thread([&] {
+        EXPECT_EQ(driver.cuCtxSetCurrent(driver.context), CUDA_SUCCESS);
+        call();
+      }).join();
+    };
+    EXPECT_EQ(driver.cuStreamBeginCapture_v2(fork.first, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL), CUDA_SUCCESS);
+    elsewhere([&] {
+      EXPECT_EQ(driver.cuStreamEndCapture(fork.first, &graph), CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD);
+      driver.allocate(16); // a capture of another thread
+    });
+    EXPECT_EQ(driver.cuStreamEndCapture(fork.first, &graph), CUDA_SUCCESS);
+    EXPECT_EQ(driver.cuStreamBeginCapture_v2(fork.first, CU_STREAM_CAPTURE_MODE_RELAXED), CUDA_SUCCESS);
+    elsewhere([&] { EXPECT_EQ(driver.cuStreamEndCapture(fork.first, &graph), CUDA_SUCCESS); });
+  });
+}
+
+TEST(Graphs, AStreamThatIsDestroyedEndsItsCapture) {
+  run({}, [](TestDriver &driver) {
+    Fork fork{driver};
+    CUgraph graph = nullptr;
+    EXPECT_EQ(driver.cuStreamBeginCapture_v2(fork.first, CU_STREAM_CAPTURE_MODE_GLOBAL), CUDA_SUCCESS);
+    EXPECT_EQ(driver.cuEventRecord(fork.forked, fork.first), CUDA_SUCCESS);
+    EXPECT_EQ(driver.cuStreamWaitEvent(fork.second, fork.forked, 0), CUDA_SUCCESS);
+    EXPECT_EQ(driver.cuStreamDestroy_v2(fork.second), CUDA_SUCCESS);
+    EXPECT_EQ(driver.cuStreamEndCapture(fork.first, &graph), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+    EXPECT_EQ(driver.cuStreamBeginCapture_v2(fork.first, CU_STREAM_CAPTURE_MODE_GLOBAL), CUDA_SUCCESS);
+    EXPECT_EQ(driver.cuStreamDestroy_v2(fork.first), CUDA_SUCCESS);
+    driver.allocate(16); // nothing is captured
   });
 }
 

@@ -1,6 +1,8 @@
 // Loads, stores and atomic operations, and accesses that cannot be.
 #include "TestKernel.h"
 
+#include <random>
+
 using namespace k2c;
 using namespace k2c::ptx;
 
@@ -117,6 +119,51 @@ TEST(Memory, WhatAnAccessCannotBeIsRefused) {
   };
   for (const Finding &one : all)
     EXPECT_TRUE(says(TestKernel(begin + one.body).run(), one.message)) << one.body;
+}
+
+TEST(Memory, BytesOfASetBecomeThoseOfAnother) {
+  std::mt19937 random(5);
+  const auto draw = [&](uint64_t below) { return random() % below; };
+  ByteSet sets[2] = {ByteSet(500), ByteSet(500)};
+  std::array<bool, 500> has[2] = {};
+  for (int i = 0; i < 3000; ++i) {
+    const size_t to = draw(2), from = draw(2);
+    const uint64_t count = draw(200), first = draw(500 - count), source = draw(500 - count);
+    if (draw(3) == 0) {
+      sets[to].add(first, count);
+      std::fill_n(has[to].begin() + first, count, true);
+    } else {
+      sets[to].assign(first, count, sets[from], source);
+      const std::array<bool, 500> copied = has[from];
+      std::copy_n(copied.begin() + source, count, has[to].begin() + first);
+    }
+    for (uint64_t byte = 0; byte < 500; ++byte)
+      ASSERT_EQ(sets[to].has(byte, 1), has[to][byte]) << i << " " << byte;
+  }
+}
+
+TEST(Memory, MemoryOfOwnersThatAreNotShownIsNotReached) {
+  TestKernel kernel(begin + "ld.global.u32 %r0, [%d9]; st.global.u32 [%d8], %r0;");
+  kernel.memory.remove(kernel.in.data());
+  kernel.memory.add(kernel.in.data(), 64, "in", true, 5);
+  kernel.memory.show(uint64_t(1) << 0 | uint64_t(1) << 5);
+  EXPECT_EQ(kernel.run(), "");
+  kernel.memory.show(uint64_t(1) << 0);
+  EXPECT_TRUE(says(kernel.run(), "where there is no memory"));
+}
+
+TEST(Memory, AFindingHasTheSymptomOfADevice) {
+  const auto symptomOf = [](const std::string &body) {
+    TestKernel kernel(begin + body);
+    kernel.options.maxInstructions = 10000;
+    kernel.run();
+    return kernel.symptom;
+  };
+  EXPECT_EQ(symptomOf("ld.global.u32 %r0, [%d9+16384];"), Symptom::IllegalAddress);
+  EXPECT_EQ(symptomOf("ld.shared.u32 %r0, [tile+4096];"), Symptom::IllegalAddress);
+  EXPECT_EQ(symptomOf("ld.global.u32 %r0, [%d9+2];"), Symptom::Misaligned);
+  EXPECT_EQ(symptomOf("Loop: bra Loop;"), Symptom::Endless);
+  EXPECT_EQ(symptomOf("ld.global.u32 %r0, [%d8];"), Symptom::Other);
 }
 
 } // namespace

@@ -44,7 +44,7 @@ public:
       return kernel.error().text();
     const void *given[] = {out.data(), in.data()};
     launch.parameters = {&given[0], &given[1]};
-    Expected<Counts> counted = ptx::run(*kernel, launch, memory, options);
+    Expected<Counts> counted = ptx::run(*kernel, launch, memory, options, &symptom);
     if (!counted)
       return counted.error().text();
     counts = *counted;
@@ -57,6 +57,7 @@ public:
   Launch launch;
   Options options;
   Counts counts;
+  Symptom symptom = Symptom::Other;
 };
 
 } // namespace k2c::ptx
