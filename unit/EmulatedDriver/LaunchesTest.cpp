@@ -69,7 +69,7 @@ TEST(Launches, AKernelThatDoesNotEndTimesOut) {
 
 TEST(Launches, RacesAreFoundWhereTheyAreLookedFor) {
   const std::string body = "ld.param.u64 %d1, [a]; mul.wide.u32 %d0, %r0, 4; add.s64 %d0, %d1, %d0;\n"
-                           "st.global.u32 [%d0], %r0; ld.global.u32 %r3, [%d1];";
+                           "st.global.u32 [%d0], %r0; xor.b64 %d0, %d0, 4; ld.global.u32 %r3, [%d0];";
   EXPECT_EQ(fail(body, {{"K2C_EMULATED_STRICT", "0"}}).first, CUDA_SUCCESS);
   const auto [error, text] = fail(body, {{"K2C_EMULATED_STRICT", "1"}});
   EXPECT_EQ(error, CUDA_ERROR_LAUNCH_FAILED);
