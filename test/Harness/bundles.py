@@ -92,8 +92,11 @@ class Bundle:
 
     def text(self, *arguments):
         """The standard output of DIR/run, on one thread unless `arguments` say more: lit has a test a processor."""
-        threads = () if "--threads" in arguments else ("--threads", "1")
-        return output([os.path.join(self.folder, "run"), *map(str, arguments), *threads])
+        if "device" in self.manifest:
+            how = () if "--driver" in arguments else ("--driver", "emulated")
+        else:
+            how = () if "--threads" in arguments else ("--threads", "1")
+        return output([os.path.join(self.folder, "run"), *map(str, arguments), *how])
 
     def json(self, *arguments):
         return json.loads(self.text(*arguments, "--json"))

@@ -110,7 +110,8 @@ static constexpr const char *examples =
     "  k2c compile CHECKPOINT -o out --max-context 4096 --max-sequences 8 --target x86-64-v3\n"
     "  k2c compile CHECKPOINT -o out --topology cpu2x1 --layout ep=2,dp=2\n"
     "  k2c compile CHECKPOINT -o out --topology cpu4x2 --layout search\n"
-    "  k2c compile CHECKPOINT -o out --topology cpu4x2 --route-limit 2";
+    "  k2c compile CHECKPOINT -o out --topology cpu4x2 --route-limit 2\n"
+    "  k2c compile models/bundled -o out --topology h200x1    # one NVIDIA GPU; --emit ptx: its kernels alone";
 
 void k2c::addCompile(CLI::App &app, std::function<int()> &run) {
   auto options = std::make_shared<CompileOptions>();
