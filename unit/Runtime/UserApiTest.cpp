@@ -24,7 +24,7 @@ protected:
     k2rt_close(bundle);
   }
 
-  void open(const FakeBundle &fake, k2rt_session_options options = {2, 0, nullptr}) {
+  void open(const FakeBundle &fake, k2rt_session_options options = {2, 0, nullptr, nullptr, 0}) {
     ASSERT_EQ(k2rt_open(fake.folder.c_str(), &bundle, &status), K2RT_OK) << said(status);
     ASSERT_EQ(k2rt_session_create(bundle, &options, &session, &status), K2RT_OK) << said(status);
   }
@@ -182,9 +182,9 @@ TEST_F(UserApi, SessionCreateRefuses) {
     EXPECT_EQ(session, nullptr);
     return said(status);
   };
-  EXPECT_EQ(refusal({-1, 0, nullptr}), "invalid argument| --threads| is -1, must be within 1..4096| ");
-  EXPECT_EQ(refusal({1, -1, nullptr}), "invalid argument| --chunk| is -1, must be at least 1| ");
-  EXPECT_EQ(refusal({1, 0, "/nonexistent/t"}), "invalid argument| --trace /nonexistent/t| cannot be written: No such "
+  EXPECT_EQ(refusal({-1, 0, nullptr, nullptr, 0}), "invalid argument| --threads| is -1, must be within 1..4096| ");
+  EXPECT_EQ(refusal({1, -1, nullptr, nullptr, 0}), "invalid argument| --chunk| is -1, must be at least 1| ");
+  EXPECT_EQ(refusal({1, 0, "/nonexistent/t", nullptr, 0}), "invalid argument| --trace /nonexistent/t| cannot be written: No such "
                                                "file or directory| name a file in an existing folder");
   EXPECT_EQ(k2rt_session_create(nullptr, nullptr, &session, &status), K2RT_INVALID_ARGUMENT);
   EXPECT_EQ(said(status), "invalid argument| bundle| is null| ");
@@ -241,7 +241,7 @@ TEST_F(UserApi, StepRefusesNoSession) {
 
 TEST_F(UserApi, StepNamesTheKernelThatFailed) {
   FakeBundle fake;
-  open(fake, {1, 0, nullptr});
+  open(fake, {1, 0, nullptr, nullptr, 0});
   add({96, 96}, 1, greedyAlways); // what the fake program refuses
   EXPECT_EQ(k2rt_step(session, nullptr, &status), K2RT_KERNEL_FAILED);
   EXPECT_EQ(said(status), "kernel failed| kernel append| failed with 7 on worker 0| ");
@@ -266,8 +266,8 @@ TEST_F(UserApi, ASuccessSaysSo) {
 TEST_F(UserApi, CodesHaveNames) {
   const char *const names[] = {
       "ok",          "invalid argument", "invalid bundle", "unsupported", "out of memory", "kernel failed",
-      "interrupted", "system",           "peer failed",    "deadline",    "unknown"};
-  for (int code = 0; code < 11; ++code)
+      "interrupted", "system",           "peer failed",    "deadline",    "device failed", "unknown"};
+  for (int code = 0; code < 12; ++code)
     EXPECT_STREQ(k2rt_code_name(static_cast<k2rt_code>(code)), names[code]);
 }
 

@@ -27,6 +27,7 @@ typedef enum k2rt_code {
   K2RT_SYSTEM = 7,           /* the operating system refused something it should not */
   K2RT_PEER_FAILED = 8,      /* another rank, or what carries messages to it, failed: place names it */
   K2RT_DEADLINE = 9,         /* a wait for other ranks took too long: the message names them */
+  K2RT_DEVICE_FAILED = 10,   /* a GPU or its driver is not there, is another one, or failed: place names the call */
   K2RT_CODE_MAX = 0x7fffffff /* no code: with it any number from 0 on is a value of this type in C++, too */
 } k2rt_code;
 
@@ -53,6 +54,8 @@ typedef struct k2rt_session_options {
   int32_t threads;        /* 0: the processors this process may use */
   int64_t chunk;          /* most prompt tokens of one sequence in one step; 0: as many as fit */
   const char *trace_file; /* Perfetto JSON, written when the session ends; or null */
+  const char *driver;     /* of a bundle for a GPU: its driver's library; null: libcuda.so.1 */
+  int32_t device;         /* of a bundle for a GPU: its number in the driver */
 } k2rt_session_options;
 
 /* Allocates everything a run needs, and reads and hashes all weights. `options` may be null. The caller destroys

@@ -36,6 +36,10 @@ extern "C" {
 #define K2RT_MPI_BYTES (INT64_C(2560) * 1024)
 /* A CUDA context, its modules and graphs: estimated, no device has been measured. */
 #define K2RT_GPU_CONTEXT_BYTES (INT64_C(512) * 1024 * 1024)
+/* What a GPU's driver takes of its process: estimated likewise. */
+#define K2RT_GPU_DRIVER_BYTES (INT64_C(256) * 1024 * 1024)
+/* Two pinned buffers, of the bytes that have a hash each, through which weights go to a GPU. */
+#define K2RT_GPU_STAGING_BYTES (INT64_C(2) * 2048 * 1024)
 /* Step arrays per token row: ids, positions, sequence, form, output row, sample (i32 each). */
 #define K2RT_RESERVE_TOKEN_ROW_BYTES INT64_C(24)
 /* Step arrays per sequence: sampling parameters, lengths in its groups, begin, last sample, scheduler state. */
@@ -112,9 +116,26 @@ static inline int64_t k2rt_host_bytes(int64_t ranks, int64_t peak, int64_t share
   return ranks * peak - (ranks - 1) * shared;
 }
 
-/* What a GPU's memory holds beside the program's parts: context and modules, an estimate, and a step's arrays. */
+/* Of a GPU, bytes of the arrays of one step as kernels read them, with the step itself and its status: in the device's
+ * memory, and once more in pinned memory of the host. Each array is 64-byte aligned. */
+static inline int64_t k2rt_gpu_step_bytes(const k2rt_limits *limits) {
+  const int64_t headers = 1024 + 64 * (12 + 3 * limits->cache_groups); /* the step, its status, alignment */
+  const int64_t rows = limits->step_tokens * (20 + 8 * limits->cache_groups);
+  const int64_t table = limits->max_sequences * k2rt_pages_per_sequence(limits) * 4;
+  return headers + rows + limits->max_sequences * 8 + limits->cache_groups * (limits->max_sequences * 4 + table + 24);
+}
+
+/* What a GPU's memory holds beside the program's parts: context, modules and graphs, an estimate; a step's arrays; the
+ * tables of routed experts. Not covered, as with processors: captured routes and hidden states. */
 static inline int64_t k2rt_gpu_reserve_bytes(const k2rt_limits *limits) {
-  return K2RT_GPU_CONTEXT_BYTES + k2rt_step_bytes(limits);
+  return K2RT_GPU_CONTEXT_BYTES + k2rt_gpu_step_bytes(limits) + limits->experts * 8;
+}
+
+/* What the process of a GPU holds beside k2rt_reserve_bytes: its one worker, a step's arrays once more, `logits` bytes
+ * of results, weights on their way, and the driver. */
+static inline int64_t k2rt_gpu_host_bytes(const k2rt_limits *limits, int64_t logits) {
+  return K2RT_GPU_DRIVER_BYTES + K2RT_GPU_STAGING_BYTES + k2rt_gpu_step_bytes(limits) + logits +
+         K2RT_RESERVE_WORKER_BYTES + limits->vocab * K2RT_RESERVE_SAMPLER_BYTES;
 }
 
 /* Stacks of so many workers, and the work space of those that sample. */

@@ -9,7 +9,7 @@
 // readable after the sequence has ended and its cache has gone to another. k2rt_interrupt is the exception to
 // guarded(): it may be called from a signal handler, so it does nothing but set what the engine looks at.
 #include "base/Utf8.h"
-#include "device/cpu/CpuDevice.h"
+#include "device/OpenEngine.h"
 #include "engine/Scheduler.h"
 #include <algorithm>
 #include <cstring>
@@ -93,6 +93,8 @@ extern "C" const char *k2rt_code_name(k2rt_code code) {
     return "peer failed";
   case K2RT_DEADLINE:
     return "deadline";
+  case K2RT_DEVICE_FAILED:
+    return "device failed";
   case K2RT_CODE_MAX:
     break;
   }
@@ -128,14 +130,17 @@ extern "C" k2rt_code k2rt_session_create(k2rt_bundle *bundle, const k2rt_session
   return guarded(status, [&]() -> Status {
     if (!bundle || !session)
       return missing(bundle ? "session" : "bundle");
-    CpuOptions onCpu;
+    DeviceOptions devices;
     EngineOptions chosen;
     if (options) {
-      onCpu.threads = options->threads;
+      devices.onCpu.threads = options->threads;
+      devices.driver = options->driver ? options->driver : "";
+      if (options->device != 0)
+        devices.devices = {options->device};
       chosen.chunk = options->chunk;
       chosen.traceFile = options->trace_file ? options->trace_file : "";
     }
-    Expected<CpuEngine> created = CpuEngine::create(bundle->bundle, onCpu, chosen);
+    Expected<OpenedEngine> created = openEngine(bundle->bundle, devices, chosen);
     if (!created)
       return created.takeError();
     auto holder = std::make_unique<k2rt_session>();

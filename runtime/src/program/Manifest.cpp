@@ -157,9 +157,11 @@ void readMemory(const JsonFields &memory, Manifest &manifest) {
 
 void readKernels(const JsonFields &root, Manifest &manifest) {
   for (const JsonFields &entry : root.objects("kernels", maxKernels)) {
-    KernelEntry kernel{entry.string("name"), entry.string("hash", ""), {}};
+    KernelEntry kernel{entry.string("name"), entry.string("hash", ""), {}, 0};
     if (entry.has("variants"))
       kernel.variants = entry.strings("variants", 256);
+    if (manifest.device)
+      readLaunch(entry, kernel.arguments);
     manifest.kernels.push_back(std::move(kernel));
   }
 }
@@ -277,6 +279,7 @@ Manifest readRoot(const JsonFields &root, int64_t tokenizerBytes) {
   manifest.limits.tokenizer_bytes = tokenizerBytes;
   readShares(root, manifest);
   readMemory(root.object("memory"), manifest);
+  manifest.device = readDevice(root, manifest.ranks.count, manifest.memory.scratchPerWorker, manifest.limits);
   readTokens(root, manifest);
   readTiktoken(root, manifest);
   readKernels(root, manifest);

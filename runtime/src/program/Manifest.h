@@ -5,8 +5,10 @@
 #include "base/Error.h"
 #include "k2rt/reserve.h"
 #include "k2rt/share.h"
+#include "program/DeviceFacts.h"
 #include "program/RankFacts.h"
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -62,6 +64,7 @@ struct KernelEntry {
   std::string name;
   std::string hash;
   std::vector<std::string> variants;
+  int64_t arguments = 0; ///< of a launch on a GPU
 };
 
 /// Which stages of ranks have a weight: of a layer that which has the layer, of no layer all, or the first or last.
@@ -89,6 +92,7 @@ struct Manifest {
   MlaForm mla = MlaForm::phased;
   std::string cpu;
   std::vector<std::string> cpuFeatures;
+  std::optional<DeviceFacts> device; ///< none: kernels are code of the processor
   std::string topology;
   int64_t cores = 0;         ///< of the topology, of a rank; 0: not stated
   std::vector<int64_t> numa; ///< its cores by NUMA node; empty: one node
@@ -118,6 +122,8 @@ struct Manifest {
 
   /// Output rows of a step, at most.
   int64_t outputRows() const { return memory.logits / (vocab * 4); }
+  /// What launches on a GPU write beside the arena: scratch of all workers, logits.
+  int64_t workspaceBytes() const { return (device ? device->workers() * memory.scratchPerWorker : 0) + memory.logits; }
   /// Of all planes, what a rank has.
   int64_t cacheBytes(int64_t rank) const;
   /// The form of a prompt segment with `newTokens` tokens: K2RT_FORM_*.

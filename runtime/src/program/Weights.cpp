@@ -327,6 +327,15 @@ int64_t Weights::hugePageableBytes() const {
   return bytes;
 }
 
+Error Weights::damaged(const WeightRange &range, size_t chunk, uint64_t hash) const {
+  const int64_t begin = static_cast<int64_t>(chunk) * hugePageBytes;
+  const int64_t end = std::min(begin + hugePageBytes, range.bytes);
+  return {K2RT_INVALID_BUNDLE, files[range.mapping].path(),
+          "bytes " + std::to_string(range.offset + begin) + " to " + std::to_string(range.offset + end) + " hash to " +
+              hashText(hash) + ", the index says " + hashText(range.hashes[chunk]),
+          "k2c pack with the checkpoint writes it again, or compile the bundle again"};
+}
+
 std::optional<AbsentExpert> Weights::expertAt(const void *entry) const {
   for (const Slot &slot : parts)
     for (size_t at = 0; at < slot.table.size(); ++at)

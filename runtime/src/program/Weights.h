@@ -74,6 +74,8 @@ public:
   /// Bytes mapped, each once: of the placement's first table, and of all of them.
   int64_t firstBytes() const;
   int64_t bytes() const { return total; }
+  /// What is wrong where chunk `chunk` of a range hashes to `hash` and not to what the index says.
+  Error damaged(const WeightRange &range, size_t chunk, uint64_t hash) const;
   /// Bytes of these that could lie in huge pages.
   int64_t hugePageableBytes() const;
   /// Whose entry of a table (of slots()) is at `entry`; none when it is of no table.

@@ -205,8 +205,8 @@ void printCommunication(JsonWriter &json, const Communication &of) {
 void printResults(const RunOptions &options, const BenchSizes &sizes, Run &run, const Residence &memory,
                   const std::optional<Communication> &communication, Rates &prefill, Rates &decode, Rates &steps) {
   const Manifest &manifest = run.bundle.manifest;
-  const Bandwidth bandwidth = probeBandwidth(*run.cpu.device);
-  const int32_t threads = run.cpu.device->workers();
+  const Bandwidth bandwidth = run.opened.cpu ? probeBandwidth(*run.opened.cpu) : Bandwidth();
+  const int32_t threads = run.opened.cpu ? run.opened.cpu->workers() : 0;
   const auto &[peak, anonymous] = memory;
   const int64_t huge = hugeWeightBytes(run.bundle.weights, std::numeric_limits<int64_t>::max()).value_or(0);
   if (!options.json) {

@@ -7,14 +7,10 @@
 namespace k2c::runtime {
 
 Expected<CaptureBuffers> CaptureBuffers::allocate(const Manifest &manifest, CaptureChoice choice) {
-  constexpr int64_t windowBytes = int64_t(64) << 20;
-  const int64_t choices = static_cast<int64_t>(manifest.moeLayers.size()) * manifest.topK;
-  const int64_t hidden = (manifest.layers + 1) * manifest.hidden;
-  const int64_t rowBytes =
-      (choice.routes ? choices * 8 : 0) + (choice.forced ? choices * 8 : 0) + (choice.hidden ? hidden * 4 : 0);
+  const int64_t choices = choicesPerRow(manifest), hidden = hiddenPerRow(manifest);
+  const int64_t rowBytes = captureRowBytes(manifest, choice);
   CaptureBuffers buffers;
-  const int64_t rows = std::min(manifest.limits.step_tokens, windowBytes / std::max<int64_t>(rowBytes, 1));
-  buffers.view.rows = std::max<int64_t>(rows, 1);
+  buffers.view.rows = captureRows(manifest, choice);
   const int64_t logits = choice.hidden ? manifest.layers * manifest.heads : 0;
   Expected<Region> region = Region::allocate(buffers.view.rows * rowBytes + logits * 4 + 64 * 8, "captured rows");
   if (!region)

@@ -3,16 +3,10 @@
 #define K2RT_RUN_CAPTUREBUFFERS_H
 
 #include "device/cpu/Region.h"
+#include "engine/CaptureChoice.h"
 #include "engine/Scheduler.h"
 
 namespace k2c::runtime {
-
-/// Which arrays a command needs.
-struct CaptureChoice {
-  bool routes = false;
-  bool hidden = false; ///< and the largest attention logits
-  bool forced = false;
-};
 
 /// Buffers for at most 64 MiB of rows; a step is no larger than they are, which changes no bit of it.
 class CaptureBuffers {

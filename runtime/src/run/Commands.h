@@ -18,10 +18,13 @@ struct RunOptions {
   int32_t threads = 0;
   int64_t chunk = 0;
   std::string traceFile;
-  std::string statisticsFile;          ///< --expert-stats
-  std::string countersFile;            ///< --counters
-  std::string transport;               ///< between ranks: local, mpi, ucx; "": the bundle has one rank
-  std::optional<double> deadline;      ///< seconds, of every wait between ranks; none: defaultDeadline
+  std::string statisticsFile;     ///< --expert-stats
+  std::string countersFile;       ///< --counters
+  std::string transport;          ///< between ranks: local, mpi, ucx; "": the bundle has one rank
+  std::optional<double> deadline; ///< seconds, of every wait between ranks; none: defaultDeadline
+  std::string driver;             ///< of a GPU: a library, emulated; "": the system's
+  std::vector<int64_t> devices;   ///< of the driver, by rank
+  std::optional<uint64_t> emulatedSeed;
   std::vector<std::string> placements; ///< FILE[@STEP] each: in place of the bundle's, from that step on
   bool trust = false;                  ///< leaves the hashes of weight files unchecked
   bool json = false;
@@ -45,6 +48,8 @@ void addInfo(CLI::App &app, RunOptions &options, Command &command);
 
 /// Adds the flags of how ranks are started: --threads, --transport, --deadline.
 void addRankFlags(CLI::App &command, RunOptions &options);
+/// Adds the flags of GPUs: --driver, --device, --emulate-seed.
+void addDeviceFlags(CLI::App &command, RunOptions &options);
 /// Adds all flags of RunOptions.
 void addRunFlags(CLI::App &command, RunOptions &options);
 

@@ -56,11 +56,12 @@ Status printHidden(const RunOptions &options, const HiddenFlags &flags) {
   Expected<Prompts> prompts = readPrompts(flags.prompt, nullptr);
   if (!prompts)
     return prompts.takeError();
-  Expected<std::unique_ptr<Run>> run = Run::open(options);
+  const CaptureChoice captures = {false, true, !flags.routesFile.empty()};
+  Expected<std::unique_ptr<Run>> run = Run::open(options, captures);
   if (!run)
     return run.takeError();
   const Manifest &manifest = (*run)->bundle.manifest;
-  Expected<CaptureBuffers> buffers = CaptureBuffers::allocate(manifest, {false, true, !flags.routesFile.empty()});
+  Expected<CaptureBuffers> buffers = CaptureBuffers::allocate(manifest, captures);
   if (!buffers)
     return buffers.takeError();
   Expected<BufferedRows> buffered = BufferedRows::create();

@@ -59,7 +59,8 @@ Status printLogits(const RunOptions &options, const LogitsFlags &flags) {
   Expected<Prompts> prompts = readPrompts(flags.prompt, nullptr);
   if (!prompts)
     return prompts.takeError();
-  Expected<std::unique_ptr<Run>> run = Run::open(options);
+  const CaptureChoice captures = {false, false, !flags.routesFile.empty()};
+  Expected<std::unique_ptr<Run>> run = Run::open(options, captures);
   if (!run)
     return run.takeError();
   const Manifest &manifest = (*run)->bundle.manifest;
@@ -76,7 +77,7 @@ Status printLogits(const RunOptions &options, const LogitsFlags &flags) {
     progress->advance(tokensOfRow[sequence.number]);
   };
   Scheduler scheduler((*run)->engine(), std::move(events));
-  Expected<CaptureBuffers> buffers = CaptureBuffers::allocate(manifest, {false, false, !flags.routesFile.empty()});
+  Expected<CaptureBuffers> buffers = CaptureBuffers::allocate(manifest, captures);
   if (!buffers)
     return buffers.takeError();
   ForcedRoutes forced;

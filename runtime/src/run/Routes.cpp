@@ -68,11 +68,12 @@ Status printRoutes(const RunOptions &options, const PromptFlags &flags) {
   Expected<Prompts> prompts = readPrompts(flags, nullptr);
   if (!prompts)
     return prompts.takeError();
-  Expected<std::unique_ptr<Run>> run = Run::open(options);
+  const CaptureChoice captures = {true, false, false};
+  Expected<std::unique_ptr<Run>> run = Run::open(options, captures);
   if (!run)
     return run.takeError();
   const Manifest &manifest = (*run)->bundle.manifest;
-  Expected<CaptureBuffers> buffers = CaptureBuffers::allocate(manifest, {true, false, false});
+  Expected<CaptureBuffers> buffers = CaptureBuffers::allocate(manifest, captures);
   if (!buffers)
     return buffers.takeError();
   const int64_t layers = static_cast<int64_t>(manifest.moeLayers.size()), k = manifest.topK;

@@ -33,11 +33,13 @@ static void reportPlacement(const Run &run) {
                  "run: note: %s: rank %d has not the weights of all experts that it would have; steps go on by the "
                  "placement before\n",
                  shortened(place).c_str(), rank);
+  if (!run.opened.cpu)
+    return;
   constexpr int64_t walkable = int64_t(4) << 30; // 0.2 s at worst
   const Weights &weights = run.bundle.weights;
   for (const std::string &note :
-       {topologyNote(run.bundle.manifest, run.cpu.device->container()),
-        misplacementNote(run.cpu.device->weightPageCounts(), run.bundle.folder),
+       {topologyNote(run.bundle.manifest, run.opened.cpu->container()),
+        misplacementNote(run.opened.cpu->weightPageCounts(), run.bundle.folder),
         smallPagesNote(hugeWeightBytes(weights, walkable).value_or(0), weights.hugePageableBytes(), run.bundle.folder)})
     if (!note.empty())
       std::fprintf(stderr, "run: note: %s\n", note.c_str());
@@ -49,6 +51,17 @@ CpuOptions onCpuOf(const RunOptions &options) {
   onCpu.trust = options.trust;
   onCpu.traces = !options.traceFile.empty();
   return onCpu;
+}
+
+DeviceOptions devicesOf(const RunOptions &options) {
+  DeviceOptions devices;
+  devices.onCpu = onCpuOf(options);
+  devices.driver = options.driver;
+  devices.devices = options.devices;
+  devices.emulatedSeed = options.emulatedSeed;
+  if (options.deadline)
+    devices.deadline = deadlineOf(options);
+  return devices;
 }
 
 Clock::duration deadlineOf(const RunOptions &options) {
@@ -134,35 +147,48 @@ Status Run::openFiles(const RunOptions &options) {
   return {};
 }
 
-Expected<std::unique_ptr<Run>> Run::open(const RunOptions &options) {
+Expected<std::unique_ptr<Run>> Run::open(const RunOptions &options, CaptureChoice captures) {
   Expected<Bundle> bundle = openBundle(options);
   if (!bundle)
     return bundle.takeError();
-  std::unique_ptr<Run> run(new Run{nullptr, std::move(*bundle), {}});
+  std::unique_ptr<Run> run(new Run{nullptr, std::move(*bundle)});
+  if (Status known = checkDeviceOptions(run->bundle.manifest, devicesOf(options)); !known)
+    return known.takeError();
   if (Status opened = run->openFiles(options); !opened)
     return opened.takeError();
   ::malloc_trim(0); // the manifest's document is gone
-  Expected<CpuEngine> cpu = run->createEngine(options);
-  if (!cpu)
-    return cpu.takeError();
-  run->cpu = std::move(*cpu);
+  Expected<OpenedEngine> opened = run->createEngine(options, captures);
+  if (!opened)
+    return opened.takeError();
+  run->opened = std::move(*opened);
   reportPlacement(*run);
-  interruptStops(run->cpu.engine.get());
+  if (run->opened.cuda && options.driver == emulatedDriver)
+    std::fputs("run: note: kernels run in the bundle's emulated driver, an interpreter, and not on a GPU\n", stderr);
+  interruptStops(run->opened.engine.get());
   return run;
 }
 
-Expected<CpuEngine> Run::createEngine(const RunOptions &options) {
+static Expected<OpenedEngine> onProcessors(Expected<CpuEngine> made) {
+  if (!made)
+    return made.takeError();
+  return OpenedEngine{std::move(made->engine), made->device, nullptr};
+}
+
+Expected<OpenedEngine> Run::createEngine(const RunOptions &options, CaptureChoice captures) {
   const EngineOptions chosen{options.chunk, options.traceFile, !options.statisticsFile.empty(),
                              !options.countersFile.empty()};
   if (options.process)
-    return options.process->createEngine(bundle, chosen);
-  if (!bundle.manifest.ranks.areSeveral())
-    return CpuEngine::create(bundle, onCpuOf(options), chosen);
+    return onProcessors(options.process->createEngine(bundle, chosen));
+  if (!bundle.manifest.ranks.areSeveral()) {
+    DeviceOptions devices = devicesOf(options);
+    devices.captures = captures;
+    return openEngine(bundle, devices, chosen);
+  }
   Expected<std::unique_ptr<LocalRanks>> started = LocalRanks::start(bundle, onCpuOf(options), deadlineOf(options));
   if (!started)
     return started.takeError();
   others = std::move(*started);
-  Expected<CpuEngine> created = others->createEngine(bundle, chosen);
+  Expected<OpenedEngine> created = onProcessors(others->createEngine(bundle, chosen));
   ::malloc_trim(0); // nor do other ranks keep their manifest's document
   return created;
 }
@@ -244,13 +270,28 @@ void addRankFlags(CLI::App &command, RunOptions &options) {
       ->check(notEmpty());
   command
       .add_option("--deadline", options.deadline,
-                  "seconds that a wait between ranks may take (default: " + std::to_string(defaultDeadline.count()) +
-                      ")")
+                  "seconds that a wait between ranks, or a step of a GPU, may take (default: " +
+                      std::to_string(defaultDeadline.count()) + ")")
       ->check(within(0.001, 1e6));
+}
+
+void addDeviceFlags(CLI::App &command, RunOptions &options) {
+  command
+      .add_option("--driver", options.driver,
+                  "of a bundle for GPUs: the driver's library (default: libcuda.so.1); emulated: an interpreter that "
+                  "the bundle has, for tests")
+      ->check(notEmpty());
+  command.add_option("--device", options.devices, "the driver's number of the GPU (default: 0)")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->transform(wholeFrom(0, std::numeric_limits<int32_t>::max()));
+  command.add_option("--emulate-seed", options.emulatedSeed, "of the order in which the emulated driver runs warps")
+      ->transform(wholeFrom(0, std::numeric_limits<uint64_t>::max()));
 }
 
 void addRunFlags(CLI::App &command, RunOptions &options) {
   addRankFlags(command, options);
+  addDeviceFlags(command, options);
   command
       .add_option("--chunk", options.chunk, "most prompt tokens of one sequence in one step (default: all that fit)")
       ->transform(wholeFrom(1));

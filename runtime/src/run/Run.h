@@ -2,6 +2,7 @@
 #ifndef K2RT_RUN_RUN_H
 #define K2RT_RUN_RUN_H
 
+#include "device/OpenEngine.h"
 #include "device/cpu/LocalRanks.h"
 #include "device/cpu/ProcessRank.h"
 #include "engine/OutputFile.h"
@@ -20,14 +21,14 @@ namespace k2c::runtime {
 struct Run {
   std::unique_ptr<LocalRanks> others; ///< where ranks are threads; first: they end behind the engine
   Bundle bundle;                      ///< of several ranks, rank 0's
-  CpuEngine cpu;
+  OpenedEngine opened{};
   OutputFile statistics{}, counters{}; ///< of --expert-stats and --counters
 
-  /// Opens all of them.
-  static Expected<std::unique_ptr<Run>> open(const RunOptions &options);
+  /// Opens all of them. `captures`: what the command will capture of its steps.
+  static Expected<std::unique_ptr<Run>> open(const RunOptions &options, CaptureChoice captures = {});
   ~Run();
-  Engine &engine() const { return *cpu.engine; }
-  Expected<CpuEngine> createEngine(const RunOptions &options);
+  Engine &engine() const { return *opened.engine; }
+  Expected<OpenedEngine> createEngine(const RunOptions &options, CaptureChoice captures);
   /// Steps until all is done, then finishes.
   Status drain(Scheduler &scheduler);
   /// After the last step, whose outcome is `done`: ends other ranks, and writes the trace and other files, which an
@@ -37,9 +38,11 @@ struct Run {
   Status writeCounted();
 };
 
-/// Of `options`, what a rank reads, what concerns the processors, and the time that a wait between ranks may take.
+/// Of `options`, what a rank reads, what concerns the processors, or devices of any kind, and the time that a wait
+/// between ranks may take.
 RankFiles filesOf(const RunOptions &options);
 CpuOptions onCpuOf(const RunOptions &options);
+DeviceOptions devicesOf(const RunOptions &options);
 Clock::duration deadlineOf(const RunOptions &options);
 
 /// Refuses `path`, which `flag` names, where it is a file of the bundle: without it the bundle would be damaged.

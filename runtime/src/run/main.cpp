@@ -30,6 +30,7 @@ static int exitCode(k2rt_code code) {
   case K2RT_KERNEL_FAILED:
   case K2RT_SYSTEM:
   case K2RT_PEER_FAILED:
+  case K2RT_DEVICE_FAILED:
     return 3;
   case K2RT_DEADLINE:
     return 124;
@@ -63,15 +64,14 @@ static void describe(CLI::App &app) {
   app.set_version_flag("--version", "k2rt " K2RT_VERSION " (program ABI " + std::to_string(K2RT_ABI_VERSION) +
                                         ", " K2RT_NUMERICS_TEXT ", targets: x86-64 CPU)");
   app.require_subcommand(1);
-  app.footer(
-      "Examples:\n"
-      "  ./run generate --prompt \"The capital of France is\" -n 32\n"
-      "  ./run generate --prompt-ids 1,2,3 -n 16 --json\n"
-      "  ./run logits --prompt-ids 1,2,3 --all --json\n"
-      "  ./run bench --prefill 512 --decode 64 --batch 8 --json\n"
-      "  ./run info --json\n"
-      "Exit codes: 0 success, 1 user's error, 2 wrong usage, 3 failure at run time (of another rank, too), 124 a\n"
-      "deadline between ranks has passed, 130 interrupted.");
+  app.footer("Examples:\n"
+             "  ./run generate --prompt \"The capital of France is\" -n 32\n"
+             "  ./run generate --prompt-ids 1,2,3 -n 16 --json\n"
+             "  ./run logits --prompt-ids 1,2,3 --all --json\n"
+             "  ./run bench --prefill 512 --decode 64 --batch 8 --json\n"
+             "  ./run info --json\n"
+             "Exit codes: 0 success, 1 user's error, 2 wrong usage, 3 failure at run time (of another rank or a GPU,\n"
+             "too), 124 a deadline between ranks has passed, 130 interrupted.");
 }
 
 /// The exit code of `failure`, after it is printed: once, of all ranks that may have it in common.

@@ -19,7 +19,8 @@ LIBRARIES = {"K2CKernelModel": "Kernels/Model", "K2CKernelDescribe": "Kernels/De
              "k2rt-text": "runtime/text", "k2rt-sampling": "runtime/sampling",
              "k2rt-transport": "runtime/transport", "k2rt-exchange": "runtime/exchange"}
 # Folders of runtime/src, which include each other by these names.
-COMPONENTS = ("program", "text", "sampling", "transport", "exchange", "engine", "device/cpu", "api", "run")
+COMPONENTS = ("program", "text", "sampling", "transport", "exchange", "engine", "device/cpu", "device/cuda", "device",
+              "api", "run")
 DIALECTS = {"K2CNn", "K2CMoe", "K2CMla", "K2CDist", "K2CMem", "K2CKern", "K2CRt"}
 
 

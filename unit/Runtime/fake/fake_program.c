@@ -180,6 +180,10 @@ static int32_t exchange_rows(k2rt_ir_worker *w) {
 }
 #endif
 
+#ifdef FAKE_MISTAKE
+#include "fake_gpu.inc"
+#endif
+
 static int32_t serve(k2rt_ir_worker *w) {
   const k2rt_ir_step *s = step_of(w);
   const k2rt_ir_api *api = (const k2rt_ir_api *)w->api;

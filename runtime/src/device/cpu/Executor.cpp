@@ -12,8 +12,8 @@
 // Worker 0 speaks with the exchange. A wait that fails is a failure like that of a kernel: the barrier behind it shows
 // it to all workers of the rank.
 #include "device/cpu/Executor.h"
-#include "base/Utf8.h"
 #include "k2rt/reserve.h"
+#include "program/StepFailure.h"
 #include <algorithm>
 #include <immintrin.h>
 
@@ -207,16 +207,8 @@ Status Executor::outcome(const std::vector<int32_t> &results) const {
     return Error{K2RT_INTERRUPTED, "", "interrupted", ""};
   if (ofExchange)
     return *ofExchange;
-  if (failing.load() && first.result == K2RT_STATUS_ABSENT_EXPERT)
-    if (std::optional<AbsentExpert> wanted = bundle.weights.expertAt(first.absent))
-      return Error{K2RT_KERNEL_FAILED,
-                   wanted->layer ? "layer " + std::to_string(*wanted->layer) : shortened(wanted->slot),
-                   "a token wants expert " + std::to_string(wanted->expert) + ", which the bundle leaves out of '" +
-                       shortened(wanted->slot) + "'",
-                   "k2c pack with the checkpoint brings all experts in"};
   if (failing.load())
-    return Error{K2RT_KERNEL_FAILED, std::string("kernel ") + bundle.program.kernelName(first.kernel),
-                 "failed with " + std::to_string(first.result) + " on worker " + std::to_string(first.worker), ""};
+    return kernelFailed(bundle, first.kernel, first.result, first.absent, " on worker " + std::to_string(first.worker));
   for (size_t worker = 0; worker < results.size(); ++worker)
     if (results[worker] != 0)
       return Error{K2RT_KERNEL_FAILED, "program.so",

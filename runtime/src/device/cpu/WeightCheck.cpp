@@ -43,17 +43,9 @@ void WeightCheck::compareRest(const WorkerBinding &binding, int32_t worker, int3
 }
 
 Status WeightCheck::result() const {
-  for (const WeightRange &range : weights.ranges()) {
-    const size_t chunk = wrong - range.firstChunk;
-    if (chunk >= range.hashes.size())
-      continue;
-    const int64_t begin = static_cast<int64_t>(chunk) * hugePageBytes;
-    const int64_t end = std::min(begin + hugePageBytes, range.bytes);
-    return Error{K2RT_INVALID_BUNDLE, weights.mappedFiles()[range.mapping].path(),
-                 "bytes " + std::to_string(range.offset + begin) + " to " + std::to_string(range.offset + end) +
-                     " hash to " + hashText(wrongHash) + ", the index says " + hashText(range.hashes[chunk]),
-                 "k2c pack with the checkpoint writes it again, or compile the bundle again"};
-  }
+  for (const WeightRange &range : weights.ranges())
+    if (const size_t chunk = wrong - range.firstChunk; chunk < range.hashes.size())
+      return weights.damaged(range, chunk, wrongHash);
   return {};
 }
 

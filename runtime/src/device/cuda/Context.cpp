@@ -1,0 +1,125 @@
+// Whatever can be refused before a context is made is refused before; memory is counted in one, since what it takes
+// itself is gone by then.
+#include "device/cuda/Context.h"
+#include "base/FormatBytes.h"
+#include "base/Utf8.h"
+#include <algorithm>
+
+namespace k2c::runtime {
+
+static constexpr int leastVersion = 12000; // of cuLibraryLoadData and cuGraphExecUpdate
+
+std::string versionText(int version) {
+  return "CUDA " + std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
+}
+
+static std::string placeOf(const GpuFacts &gpu) {
+  return "device " + std::to_string(gpu.ordinal) + " (" + shortened(gpu.name) + ")";
+}
+
+static Status findDevice(const Driver &driver, GpuFacts &gpu) {
+  int count = 0;
+  if (Status asked = driver.call<&Cuda::cuDeviceGetCount>(&count); !asked)
+    return asked;
+  if (gpu.ordinal < count)
+    return driver.call<&Cuda::cuDeviceGet>(&gpu.device, gpu.ordinal);
+  return Error{K2RT_DEVICE_FAILED, "device " + std::to_string(gpu.ordinal),
+               "the driver has " + std::to_string(count) + (count == 1 ? " device" : " devices") + ", numbered from 0",
+               count > 0 ? "choose another with --device" : ""};
+}
+
+Expected<GpuFacts> readGpu(const Driver &driver, int32_t ordinal) {
+  GpuFacts gpu;
+  gpu.ordinal = ordinal;
+  char name[128] = "";
+  size_t bytes = 0;
+  Status done = driver.call<&Cuda::cuInit>(0u);
+  if (done)
+    done = driver.call<&Cuda::cuDriverGetVersion>(&gpu.driverVersion);
+  if (done && gpu.driverVersion < leastVersion)
+    done = Error{K2RT_DEVICE_FAILED, shortened(driver.file()),
+                 "the driver is of " + versionText(gpu.driverVersion) + ", the bundle needs " +
+                     versionText(leastVersion) + " or a later one",
+                 "install a later driver"};
+  if (done)
+    done = findDevice(driver, gpu);
+  if (done)
+    done = driver.call<&Cuda::cuDeviceGetName>(name, static_cast<int>(sizeof name - 1), gpu.device);
+  if (done)
+    done = driver.call<&Cuda::cuDeviceTotalMem_v2>(&bytes, gpu.device);
+  if (done)
+    done =
+        driver.call<&Cuda::cuDeviceGetAttribute>(&gpu.major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, gpu.device);
+  if (done)
+    done =
+        driver.call<&Cuda::cuDeviceGetAttribute>(&gpu.minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, gpu.device);
+  if (!done)
+    return done.takeError();
+  gpu.name = name;
+  gpu.memory = static_cast<int64_t>(bytes);
+  return gpu;
+}
+
+Status checkGpu(const GpuFacts &gpu, const DeviceFacts &wanted) {
+  const int64_t has = gpu.major * 10 + gpu.minor, needs = wanted.major * 10 + wanted.minor;
+  if (wanted.isExact ? has == needs : has >= needs)
+    return {};
+  return Error{K2RT_DEVICE_FAILED, placeOf(gpu),
+               "has compute capability " + std::to_string(gpu.major) + "." + std::to_string(gpu.minor) +
+                   ", the bundle is of " + wanted.arch + ", which needs " + std::to_string(wanted.major) + "." +
+                   std::to_string(wanted.minor) + (wanted.isExact ? "" : " or a later one"),
+               "choose another with --device, or compile for a topology of this GPU"};
+}
+
+Expected<Context> Context::retain(const Driver &driver, const GpuFacts &gpu) {
+  CUcontext context = nullptr;
+  if (Status kept = driver.call<&Cuda::cuDevicePrimaryCtxRetain>(&context, gpu.device); !kept)
+    return kept.takeError();
+  Context made(driver, gpu, context);
+  if (Status current = made.makeCurrent(); !current)
+    return current.takeError();
+  return made;
+}
+
+Context::Context(Context &&other) noexcept
+    : driver(other.driver), facts(std::move(other.facts)), context(std::exchange(other.context, nullptr)) {}
+
+Context::~Context() {
+  if (context && !driver->abandoned())
+    driver->entries().cuDevicePrimaryCtxRelease_v2(facts.device);
+}
+
+Status Context::makeCurrent() const { return driver->call<&Cuda::cuCtxSetCurrent>(context); }
+
+/// The largest part of what is needed, by name.
+static std::string largestOf(const DeviceNeeds &needs) {
+  const std::pair<int64_t, const char *> parts[] = {{needs.weights, "weights"},   {needs.cache, "cache"},
+                                                    {needs.arena, "arena"},       {needs.workspace, "workspace"},
+                                                    {needs.captures, "captures"}, {needs.reserve, "reserve"}};
+  const auto &[bytes, name] = *std::max_element(std::begin(parts), std::end(parts));
+  return std::string(name) + " " + formatBytes(bytes);
+}
+
+/// With every digit: what is needed may exceed what there is by little.
+static std::string exactly(int64_t bytes) { return formatBytes(bytes) + " = " + std::to_string(bytes) + " bytes"; }
+
+Status Context::checkMemory(const DeviceNeeds &needs) const {
+  size_t free = 0, total = 0;
+  if (Status asked = driver->call<&Cuda::cuMemGetInfo_v2>(&free, &total); !asked)
+    return asked;
+  const std::string what =
+      "the bundle needs " + exactly(needs.total()) + " of device memory, most of it " + largestOf(needs) + "; ";
+  const std::string remedy =
+      "compile with smaller --max-sequences, --max-context or --step-tokens, or for a GPU with more memory";
+  if (needs.total() > static_cast<int64_t>(total))
+    return Error{K2RT_DEVICE_FAILED, placeOf(facts), what + "the device has " + exactly(static_cast<int64_t>(total)),
+                 remedy};
+  if (needs.total() - K2RT_GPU_CONTEXT_BYTES > static_cast<int64_t>(free)) // the context is there already
+    return Error{K2RT_DEVICE_FAILED, placeOf(facts),
+                 what + exactly(static_cast<int64_t>(free)) + " of " + exactly(static_cast<int64_t>(total)) +
+                     " are free, other processes have the rest",
+                 "end them, choose another with --device, or " + remedy};
+  return {};
+}
+
+} // namespace k2c::runtime

@@ -1,0 +1,273 @@
+// A step: its arrays into pinned memory (upload), then a graph, whose head copies them to the device and whose end
+// copies the status back, then the rows of logits and captures that the step has, then sampling on the host.
+//
+// Nothing here blocks on the device while kernels run: the stream is asked again and again, ever more seldom, so that
+// an interrupt or a deadline is seen. Either writes a result into the status of the device, and kernels that have not
+// begun do nothing. If one does not end at all, the driver is left to the end of the process: each call that gives
+// something back would wait for that kernel.
+//
+// All memory is there before the first graph is launched, and none is taken later.
+#include "device/cuda/CudaDevice.h"
+#include "program/StepFailure.h"
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <thread>
+
+namespace k2c::runtime {
+
+using std::chrono::nanoseconds;
+
+static constexpr nanoseconds busy = std::chrono::microseconds(200); // asked without a pause
+static constexpr nanoseconds longestPause = std::chrono::milliseconds(1);
+static constexpr nanoseconds defaultStep = std::chrono::seconds(60);
+static constexpr nanoseconds mercy = std::chrono::seconds(1); // of kernels that were told to end
+static const char emulatedLibrary[] = "lib/libk2c-cuda.so";
+
+Expected<std::unique_ptr<Driver>> openDriver(const std::string &folder, const DeviceFacts &device,
+                                             const CudaOptions &options) {
+  if (options.driver != emulatedDriver)
+    return Driver::open(options.driver.empty() ? "libcuda.so.1" : options.driver);
+  if (!bundleFileExists(folder, emulatedLibrary))
+    return Error{K2RT_UNSUPPORTED, "--driver emulated", std::string("the bundle has no ") + emulatedLibrary,
+                 "compile it with a k2c that was built with the emulated driver"};
+  Expected<FileList> files = FileList::read(folder);
+  if (!files)
+    return files.takeError();
+  if (Status right = files->checkHash(emulatedLibrary); !right)
+    return right.takeError();
+  ::setenv("K2C_EMULATED_ARCH", device.arch.c_str(), /*overwrite=*/0);
+  ::setenv("K2C_EMULATED_MEMORY", std::to_string(device.memory).c_str(), /*overwrite=*/0);
+  if (options.emulatedSeed)
+    ::setenv("K2C_EMULATED_SEED", std::to_string(*options.emulatedSeed).c_str(), /*overwrite=*/1);
+  return Driver::open(folder + "/" + emulatedLibrary);
+}
+
+CudaDevice::CudaDevice(const Bundle &bundle, const CudaOptions &options, std::unique_ptr<Driver> driver,
+                       Context context)
+    : bundle(bundle), options(options), driver(std::move(driver)), context(std::move(context)),
+      sampling(bundle.manifest.vocab) {}
+
+static DeviceNeeds needsOf(const Bundle &bundle, const StepCaptures &captures) {
+  const Manifest &manifest = bundle.manifest;
+  return {DeviceWeights::bytesOf(bundle.weights),
+          manifest.cacheBytes(bundle.rank),
+          manifest.memory.arena,
+          manifest.workspaceBytes(),
+          manifest.device->reserve,
+          CaptureArrays::bytesOf(manifest, captures)};
+}
+
+Expected<std::unique_ptr<CudaDevice>> CudaDevice::create(const Bundle &bundle, const CudaOptions &options) {
+  const DeviceFacts &wanted = *bundle.manifest.device;
+  Expected<std::unique_ptr<Driver>> driver = openDriver(bundle.folder, wanted, options);
+  if (!driver)
+    return driver.takeError();
+  Expected<GpuFacts> gpu = readGpu(**driver, options.device);
+  if (!gpu)
+    return gpu.takeError();
+  if (Status right = checkGpu(*gpu, wanted); !right)
+    return right.takeError();
+  Expected<Context> context = Context::retain(**driver, *gpu);
+  if (!context)
+    return context.takeError();
+  if (Status fits = context->checkMemory(needsOf(bundle, options.captures)); !fits)
+    return fits.takeError();
+  std::unique_ptr<CudaDevice> device(new CudaDevice(bundle, options, std::move(*driver), std::move(*context)));
+  for (Stream *stream : {&device->stream, &device->stopping}) {
+    Expected<Stream> created = createStream(*device->driver);
+    if (!created)
+      return created.takeError();
+    *stream = std::move(*created);
+  }
+  return device;
+}
+
+CudaDevice::~CudaDevice() {
+  if (driver->abandoned())
+    return;
+  (void)context.makeCurrent(); // who destroys it may be another thread
+  (void)driver->call<&Cuda::cuCtxSynchronize>();
+}
+
+Expected<std::byte *> CudaDevice::allocate(int64_t bytes, const char *purpose, MemoryUse use) {
+  if (use == MemoryUse::engine) {
+    Expected<PinnedBytes> pinned = allocatePinned(*driver, bytes, purpose);
+    if (!pinned)
+      return pinned.takeError();
+    ofEngine.push_back(std::move(*pinned));
+    if (bytes > 0)
+      std::memset(ofEngine.back().get(), 0, static_cast<size_t>(bytes));
+    return static_cast<std::byte *>(ofEngine.back().get());
+  }
+  Expected<DeviceBytes> memory = allocateOnDevice(*driver, bytes, purpose);
+  if (!memory)
+    return memory.takeError();
+  ofProgram.push_back(std::move(*memory));
+  const CUdeviceptr base = ofProgram.back().get();
+  if (bytes > 0)
+    if (Status zeroed = driver->call<&Cuda::cuMemsetD8Async>(base, static_cast<unsigned char>(0),
+                                                             static_cast<size_t>(bytes), stream.get());
+        !zeroed)
+      return zeroed.takeError();
+  return reinterpret_cast<std::byte *>(base);
+}
+
+Status CudaDevice::load(const RankMemory &memory, Trace *toTrace) {
+  trace = toTrace;
+  const Manifest &manifest = bundle.manifest;
+  const std::tuple<DeviceBytes *, int64_t, const char *> workspace[] = {
+      {&scratch, manifest.device->workers() * manifest.memory.scratchPerWorker, "scratch"},
+      {&logits, manifest.memory.logits, "logits"}};
+  for (const auto &[bytes, size, purpose] : workspace) {
+    Expected<DeviceBytes> taken = allocateOnDevice(*driver, size, purpose);
+    if (!taken)
+      return taken.takeError();
+    *bytes = std::move(*taken);
+  }
+  Expected<CaptureArrays> captured = CaptureArrays::allocate(*driver, manifest, options.captures);
+  if (!captured)
+    return captured.takeError();
+  captures = std::move(*captured);
+  k2rt_ir_step written = {};
+  written.logits = reinterpret_cast<void *>(logits.get());
+  captures->setAddresses(written);
+  Expected<StepMirror> made = StepMirror::create(*driver, manifest, written);
+  if (!made)
+    return made.takeError();
+  mirror.emplace(std::move(*made));
+  Expected<DeviceWeights> brought = DeviceWeights::upload(*driver, bundle, stream.get(), options.trust);
+  if (!brought)
+    return brought.takeError();
+  weights.emplace(std::move(*brought));
+  return loadCode(memory);
+}
+
+/// Steps of few rows, of generated tokens alone, have launches of their own size.
+Status CudaDevice::loadCode(const RankMemory &memory) {
+  Expected<Modules> loaded = Modules::load(*driver, bundle.folder, bundle.manifest);
+  if (!loaded)
+    return loaded.takeError();
+  modules.emplace(std::move(*loaded));
+  const k2rt_limits &limits = bundle.manifest.limits;
+  Recorder recorder(*driver, bundle, *modules, *mirror, {scratch.get(), weights->slots(), &memory});
+  const std::pair<GraphExecutable *, int64_t> graphs[] = {{&fewRows, limits.max_sequences},
+                                                          {&allRows, limits.step_tokens}};
+  for (const auto &[graph, rows] : graphs) {
+    if (rows > limits.step_tokens)
+      continue;
+    Expected<GraphExecutable> recorded = recorder.record(bundle.program.entry(serveEntry), rows, stream.get());
+    if (!recorded)
+      return recorded.takeError();
+    *graph = std::move(*recorded);
+  }
+  return driver->call<&Cuda::cuStreamSynchronize>(stream.get());
+}
+
+void CudaDevice::use(const void *const *other) {
+  if (other != bundle.weights.slots())
+    refused = Error{K2RT_UNSUPPORTED, "--placement", "moves experts between ranks, a GPU's program has one", ""};
+}
+
+void CudaDevice::upload(const k2rt_ir_step &next) {
+  step = next;
+  mirror->fill(step);
+  if (Status known = captures->checkKnown(step); !known)
+    refused = known.takeError();
+}
+
+Status CudaDevice::launch() {
+  if (Status current = context.makeCurrent(); !current)
+    return current;
+  if (Status copied = captures->copyToDevice(step, stream.get()); !copied)
+    return copied;
+  const bool isSmall = fewRows.get() && step.token_rows <= bundle.manifest.limits.max_sequences;
+  if (Status begun = driver->call<&Cuda::cuGraphLaunch>((isSmall ? fewRows : allRows).get(), stream.get()); !begun)
+    return begun;
+  const int64_t bytes = step.output_rows * bundle.manifest.vocab * 4;
+  return bytes == 0 ? Status()
+                    : driver->call<&Cuda::cuMemcpyDtoHAsync_v2>(step.logits, logits.get(), static_cast<size_t>(bytes),
+                                                                stream.get());
+}
+
+/// After a deadline, when kernels have been told to end.
+Status CudaDevice::endLate() {
+  const nanoseconds limit = options.deadline.value_or(defaultStep);
+  const auto begin = std::chrono::steady_clock::now();
+  CUresult result = CUDA_ERROR_NOT_READY;
+  while (result == CUDA_ERROR_NOT_READY && std::chrono::steady_clock::now() - begin < mercy) {
+    std::this_thread::sleep_for(longestPause);
+    result = driver->entries().cuStreamQuery(stream.get());
+  }
+  if (result == CUDA_ERROR_NOT_READY)
+    driver->abandon();
+  char seconds[32];
+  std::snprintf(seconds, sizeof seconds, "%g", std::chrono::duration<double>(limit).count());
+  return Error{K2RT_DEVICE_FAILED, "step " + std::to_string(steps),
+               std::string("has not ended within ") + seconds + " s" +
+                   (driver->abandoned() ? ", and a kernel of it does not end" : ""),
+               "give it more time with --deadline"};
+}
+
+Status CudaDevice::waitForKernels() {
+  const auto begin = std::chrono::steady_clock::now();
+  const bool hasEnd = options.deadline || options.driver != emulatedDriver;
+  for (nanoseconds pause = std::chrono::microseconds(20);;) {
+    const CUresult result = driver->entries().cuStreamQuery(stream.get());
+    if (result == CUDA_SUCCESS)
+      return {};
+    if (result != CUDA_ERROR_NOT_READY)
+      return driver->failure(callName<&Cuda::cuStreamQuery>, result);
+    const nanoseconds spent = std::chrono::steady_clock::now() - begin;
+    const bool isLate = hasEnd && spent > options.deadline.value_or(defaultStep);
+    if (isLate || interrupted.load(std::memory_order_relaxed))
+      if (Status told = mirror->stop(stopping.get()); !told)
+        return told;
+    if (isLate)
+      return endLate();
+    if (spent < busy || options.driver == emulatedDriver) // which goes on when it is asked
+      continue;
+    std::this_thread::sleep_for(pause);
+    pause = std::min(pause * 2, longestPause);
+  }
+}
+
+Status CudaDevice::run(k2rt_ir_step_fn) {
+  if (refused)
+    return *refused;
+  const int64_t begin = trace ? Trace::nowNs() : 0;
+  Status done;
+  if (!interrupted.load()) {
+    done = launch();
+    if (done)
+      done = waitForKernels();
+  }
+  if (done)
+    done = outcome();
+  if (done)
+    done = captures->copyBack(step, stream.get());
+  if (done)
+    done = driver->call<&Cuda::cuStreamSynchronize>(stream.get());
+  if (!done)
+    return done;
+  sampling.run(step);
+  if (trace)
+    trace->record(0, {begin, Trace::nowNs(), step.seq_rows, step.output_rows, step.layer_rows, steps, -1, 0});
+  ++steps;
+  return {};
+}
+
+StepResults CudaDevice::results() const {
+  return {static_cast<const float *>(step.logits), static_cast<const int32_t *>(step.samples)};
+}
+
+Status CudaDevice::outcome() const {
+  if (interrupted.load())
+    return Error{K2RT_INTERRUPTED, "", "interrupted", ""};
+  const k2rt_ir_gpu_status &status = mirror->status();
+  if (status.result == 0)
+    return {};
+  return kernelFailed(bundle, status.kernel, status.result, weights->hostEntry(status.absent), "");
+}
+
+} // namespace k2c::runtime

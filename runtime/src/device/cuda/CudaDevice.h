@@ -1,0 +1,91 @@
+// One NVIDIA GPU as a device: a driver that is opened at run time, all memory of the certificate in that of the GPU,
+// and the program's step function as graphs, of which each step launches one.
+//
+// What the bundle needs and the machine has not, driver, device, architecture or memory, is refused before weights are
+// read, with both.
+#ifndef K2RT_DEVICE_CUDA_CUDADEVICE_H
+#define K2RT_DEVICE_CUDA_CUDADEVICE_H
+
+#include "device/cuda/CaptureArrays.h"
+#include "device/cuda/Context.h"
+#include "device/cuda/DeviceWeights.h"
+#include "device/cuda/HostSampling.h"
+#include "device/cuda/Modules.h"
+#include "device/cuda/Recorder.h"
+#include "device/cuda/StepMirror.h"
+#include "engine/Device.h"
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace k2c::runtime {
+
+/// A driver's name that stands for the bundle's own, which interprets kernels.
+inline constexpr char emulatedDriver[] = "emulated";
+
+struct CudaOptions {
+  std::string driver;                               ///< a library; "": libcuda.so.1; emulatedDriver
+  int32_t device = 0;                               ///< its number in the driver
+  std::optional<uint64_t> emulatedSeed;             ///< of the order in which the emulated driver runs warps
+  std::optional<std::chrono::nanoseconds> deadline; ///< of a step; none: a minute, with the emulated driver no end
+  bool trust = false;                               ///< leaves the hashes of the weights unchecked
+  StepCaptures captures;                            ///< what steps will have
+};
+
+/// The driver that a bundle in `folder` is to run on, of `device` as its manifest says.
+Expected<std::unique_ptr<Driver>> openDriver(const std::string &folder, const DeviceFacts &device,
+                                             const CudaOptions &options);
+
+class CudaDevice : public Device {
+public:
+  /// `bundle`, whose manifest has a device, outlives it.
+  static Expected<std::unique_ptr<CudaDevice>> create(const Bundle &bundle, const CudaOptions &options);
+  ~CudaDevice() override;
+
+  /// None records its launches: a trace has whole steps.
+  int32_t workers() const override { return 0; }
+  Expected<std::byte *> allocate(int64_t bytes, const char *purpose, MemoryUse use) override;
+  Status load(const RankMemory &memory, Trace *trace) override;
+  void use(const void *const *weights) override;
+  void upload(const k2rt_ir_step &step) override;
+  Status run(k2rt_ir_step_fn entry) override;
+  StepResults results() const override;
+  void interrupt() override { interrupted.store(true, std::memory_order_relaxed); }
+
+  const GpuFacts &gpu() const { return context.gpu(); }
+
+private:
+  CudaDevice(const Bundle &bundle, const CudaOptions &options, std::unique_ptr<Driver> driver, Context context);
+  Status loadCode(const RankMemory &memory);
+  Status launch();
+  Status waitForKernels();
+  Status endLate();
+  Status outcome() const;
+
+  const Bundle &bundle;
+  const CudaOptions options;
+  const std::unique_ptr<Driver> driver; ///< first: everything below is of it
+  const Context context;
+  Stream stream, stopping; ///< the second reaches kernels that the first is running
+  std::vector<DeviceBytes> ofProgram;
+  std::vector<PinnedBytes> ofEngine;
+  DeviceBytes scratch, logits;
+  std::optional<DeviceWeights> weights;
+  std::optional<Modules> modules;
+  std::optional<CaptureArrays> captures;
+  std::optional<StepMirror> mirror;
+  GraphExecutable fewRows, allRows;
+  HostSampling sampling;
+  Trace *trace = nullptr;
+  k2rt_ir_step step = {};
+  int64_t steps = 0;
+  std::optional<Error> refused; ///< what the next run fails with
+  std::atomic<bool> interrupted{false};
+};
+
+} // namespace k2c::runtime
+
+#endif

@@ -1,0 +1,24 @@
+// From the logits that came back from a GPU to the next tokens, on the processor: the bits are those of Sampler.h.
+#ifndef K2RT_DEVICE_CUDA_HOSTSAMPLING_H
+#define K2RT_DEVICE_CUDA_HOSTSAMPLING_H
+
+#include "k2rt/Sampler.h"
+#include "k2rt/program.h"
+
+namespace k2c::runtime {
+
+class HostSampling {
+public:
+  explicit HostSampling(int64_t vocab) : vocab(vocab), sampler(vocab) {}
+
+  /// Fills samples of a step, whose arrays are the host's, from its logits; of a step without sampling none.
+  void run(const k2rt_ir_step &step);
+
+private:
+  const int64_t vocab;
+  Sampler sampler;
+};
+
+} // namespace k2c::runtime
+
+#endif

@@ -1,0 +1,179 @@
+// While a stream is captured, a launch is a node. Launches run one behind the other, nowait or not.
+//
+// A failure in the middle ends the capture all the same: the stream and what it captured are given back. Programs are
+// hostile input as manifests are, so each number of a grid is held against a bound: their product fits 64 bits.
+#include "device/cuda/Recorder.h"
+#include "base/Utf8.h"
+#include <algorithm>
+#include <array>
+#include <cstddef>
+
+namespace k2c::runtime {
+
+static constexpr int32_t recordingFailed = -1;
+static constexpr int64_t maxFactor = int64_t(1) << 20; // of a grid: slots, rows of an item, items of a block
+
+Recorder::Recorder(const Driver &driver, const Bundle &bundle, const Modules &modules, const StepMirror &mirror,
+                   const LaunchMemory &memory)
+    : driver(driver), bundle(bundle), device(*bundle.manifest.device), modules(modules), mirror(mirror),
+      memory(memory) {
+  api.launch = reinterpret_cast<void *>(&Recorder::launch);
+  api.launch_nowait = reinterpret_cast<void *>(&Recorder::launch);
+  api.barrier = reinterpret_cast<void *>(&Recorder::barrier);
+  api.sample = reinterpret_cast<void *>(&Recorder::sample);
+  api.collective_start = reinterpret_cast<void *>(&Recorder::collectiveStart);
+  api.collective_wait = reinterpret_cast<void *>(&Recorder::collectiveWait);
+  api.enqueue = reinterpret_cast<void *>(&Recorder::enqueue);
+}
+
+k2rt_ir_worker Recorder::worker() {
+  k2rt_ir_worker worker = {};
+  worker.api = &api;
+  worker.step = &step;
+  worker.arena = memory.rank->arena;
+  worker.weights = const_cast<const void **>(memory.weights);
+  worker.planes = const_cast<void **>(memory.rank->planes.data());
+  worker.scratch = reinterpret_cast<void *>(memory.scratch);
+  worker.scratch_bytes = bundle.program.description().scratch_bytes;
+  worker.count = 1;
+  worker.context = this;
+  return worker;
+}
+
+Expected<GraphExecutable> Recorder::record(k2rt_ir_step_fn entry, int64_t rows, CUstream on) {
+  stream = on;
+  step = mirror.recorded(rows);
+  failed.reset();
+  if (Status begun = driver.call<&Cuda::cuStreamBeginCapture_v2>(stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL); !begun)
+    return begun.takeError();
+  Status captured = capture(entry);
+  CUgraph made = nullptr;
+  Status ended = driver.call<&Cuda::cuStreamEndCapture>(stream, &made);
+  const Graph graph(driver, made);
+  if (!captured)
+    return captured.takeError();
+  if (!ended)
+    return ended.takeError();
+  CUgraphExec executable = nullptr;
+  if (Status built = driver.call<&Cuda::cuGraphInstantiateWithFlags>(&executable, graph.get(), 0ull); !built)
+    return built.takeError();
+  return GraphExecutable(driver, executable);
+}
+
+Status Recorder::capture(k2rt_ir_step_fn entry) {
+  if (Status copied = mirror.copyToDevice(stream); !copied)
+    return copied;
+  k2rt_ir_worker one = worker();
+  const int32_t result = entry(&one);
+  if (failed)
+    return *failed;
+  if (result != 0)
+    return Error{K2RT_KERNEL_FAILED, "program.so",
+                 "the step failed with " + std::to_string(result) + " while it was recorded", ""};
+  return mirror.copyStatusBack(stream);
+}
+
+int32_t Recorder::refuse(const char *call) {
+  if (!failed)
+    failed = Error{K2RT_INVALID_BUNDLE, "program.so",
+                   std::string("calls ") + call + ", which is for programs of processors", "compile the bundle again"};
+  return recordingFailed;
+}
+
+int32_t Recorder::launch(k2rt_ir_worker *worker, int32_t, k2rt_ir_kernel_fn, int64_t, void *const *) {
+  return static_cast<Recorder *>(worker->context)->refuse("launch");
+}
+
+int32_t Recorder::barrier(k2rt_ir_worker *worker) {
+  return static_cast<Recorder *>(worker->context)->refuse("barrier");
+}
+
+/// Behind the graph (HostSampling.h).
+int32_t Recorder::sample(k2rt_ir_worker *) { return 0; }
+
+int32_t Recorder::collectiveStart(k2rt_ir_worker *worker, int32_t, int64_t, void *const *) {
+  return static_cast<Recorder *>(worker->context)->refuse("collective_start");
+}
+
+int32_t Recorder::collectiveWait(k2rt_ir_worker *worker, int32_t) {
+  return static_cast<Recorder *>(worker->context)->refuse("collective_wait");
+}
+
+int32_t Recorder::enqueue(k2rt_ir_worker *worker, int32_t kernel, const k2rt_ir_grid *grid, void *const *args,
+                          int32_t count, int32_t) {
+  auto &self = *static_cast<Recorder *>(worker->context);
+  if (self.failed)
+    return recordingFailed;
+  if (Status done = self.enqueued(kernel, *grid, args, count); !done)
+    self.failed = done.takeError();
+  return self.failed ? recordingFailed : 0;
+}
+
+/// At the bound of the graph that is recorded.
+Expected<int64_t> Recorder::itemsOf(int32_t kernel, const k2rt_ir_grid &grid) const {
+  constexpr std::array<size_t, 5> counts = {offsetof(k2rt_ir_step, token_rows), offsetof(k2rt_ir_step, output_rows),
+                                            offsetof(k2rt_ir_step, seq_rows), offsetof(k2rt_ir_step, layer_rows),
+                                            offsetof(k2rt_ir_step, entering_rows)};
+  const bool isCount =
+      grid.rows == -1 || std::find(counts.begin(), counts.end(), static_cast<size_t>(grid.rows)) != counts.end();
+  const bool isBounded = grid.slots >= 1 && grid.slots <= maxFactor && grid.rows_per_item >= 1 &&
+                         grid.rows_per_item <= maxFactor && grid.items >= 0 && grid.items <= maxFactor;
+  if (!isCount || !isBounded)
+    return Error{K2RT_INVALID_BUNDLE, std::string("kernel ") + bundle.program.kernelName(kernel),
+                 "is launched with a grid of " + std::to_string(grid.rows) + ", " + std::to_string(grid.slots) + ", " +
+                     std::to_string(grid.rows_per_item) + ", " + std::to_string(grid.items) +
+                     ": no count of rows, or a number out of range",
+                 "compile the bundle again"};
+  int64_t blocks = 1;
+  if (grid.rows >= 0) {
+    const auto rows = *reinterpret_cast<const int64_t *>(reinterpret_cast<const std::byte *>(&step) + grid.rows);
+    blocks = (rows * grid.slots + grid.rows_per_item - 1) / grid.rows_per_item;
+  }
+  return std::min(blocks, maxFactor) * grid.items;
+}
+
+Status Recorder::enqueued(int32_t kernel, const k2rt_ir_grid &grid, void *const *args, int32_t count) {
+  const std::vector<KernelEntry> &kernels = bundle.manifest.kernels;
+  if (kernel < 0 || static_cast<size_t>(kernel) >= kernels.size())
+    return Error{K2RT_INVALID_BUNDLE, "program.so",
+                 "launches kernel " + std::to_string(kernel) + ", the manifest has " + std::to_string(kernels.size()),
+                 "compile the bundle again"};
+  if (count != kernels[kernel].arguments)
+    return Error{K2RT_INVALID_BUNDLE, std::string("kernel ") + bundle.program.kernelName(kernel),
+                 "is launched with " + std::to_string(count) + " arguments, the manifest says " +
+                     std::to_string(kernels[kernel].arguments),
+                 "compile the bundle again"};
+  Expected<int64_t> items = itemsOf(kernel, grid);
+  if (!items)
+    return items.takeError();
+  k2rt_ir_gpu_launch first = {};
+  first.step = const_cast<k2rt_ir_step *>(mirror.step());
+  first.status = mirror.deviceStatus();
+  first.scratch = reinterpret_cast<void *>(memory.scratch);
+  first.scratch_bytes = bundle.program.description().scratch_bytes;
+  first.rows = grid.rows, first.slots = grid.slots;
+  first.rows_per_item = grid.rows_per_item, first.items = grid.items;
+  first.kernel = kernel;
+  std::vector<void *> values(args, args + count), parameters = {&first};
+  for (void *&value : values) {
+    if (value == &step)
+      value = first.step;
+    parameters.push_back(&value);
+  }
+  const int64_t full = (*items + device.workersPerCta - 1) / device.workersPerCta;
+  CUlaunchConfig config = {};
+  config.gridDimX = static_cast<unsigned>(std::clamp<int64_t>(full, 1, device.ctas));
+  config.blockDimX = static_cast<unsigned>(device.threads);
+  config.gridDimY = config.gridDimZ = config.blockDimY = config.blockDimZ = 1;
+  config.hStream = stream;
+  const auto function = reinterpret_cast<CUfunction>(modules.kernel(static_cast<size_t>(kernel)));
+  Status launched = driver.call<&Cuda::cuLaunchKernelEx>(static_cast<const CUlaunchConfig *>(&config), function,
+                                                         parameters.data(), nullptr);
+  if (launched)
+    return launched;
+  Error error = launched.takeError();
+  error.message += std::string(" on kernel ") + bundle.program.kernelName(kernel);
+  return error;
+}
+
+} // namespace k2c::runtime

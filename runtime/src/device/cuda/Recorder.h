@@ -1,0 +1,61 @@
+// Records a program's step function as a graph: what it enqueues becomes nodes of one stream, in order.
+//
+//   copy of the step -> kernel -> kernel -> ... -> copy of the status
+#ifndef K2RT_DEVICE_CUDA_RECORDER_H
+#define K2RT_DEVICE_CUDA_RECORDER_H
+
+#include "device/cuda/Modules.h"
+#include "device/cuda/StepMirror.h"
+#include "engine/Device.h"
+#include "program/Bundle.h"
+#include <optional>
+
+namespace k2c::runtime {
+
+/// Where kernels of a step find what all of them have.
+struct LaunchMemory {
+  CUdeviceptr scratch = 0;              ///< of all workers
+  const void *const *weights = nullptr; ///< of the device, by slot
+  const RankMemory *rank = nullptr;
+};
+
+class Recorder {
+public:
+  /// All that it refers to outlives it.
+  Recorder(const Driver &driver, const Bundle &bundle, const Modules &modules, const StepMirror &mirror,
+           const LaunchMemory &memory);
+
+  /// Runs `entry` on one worker, for steps of at most `rows` rows. Refuses what a program of processors asks for, and
+  /// launches that are not as the manifest says.
+  Expected<GraphExecutable> record(k2rt_ir_step_fn entry, int64_t rows, CUstream on);
+
+private:
+  static int32_t launch(k2rt_ir_worker *worker, int32_t kernel, k2rt_ir_kernel_fn function, int64_t grid,
+                        void *const *args);
+  static int32_t barrier(k2rt_ir_worker *worker);
+  static int32_t sample(k2rt_ir_worker *worker);
+  static int32_t collectiveStart(k2rt_ir_worker *worker, int32_t site, int64_t layer, void *const *buffers);
+  static int32_t collectiveWait(k2rt_ir_worker *worker, int32_t site);
+  static int32_t enqueue(k2rt_ir_worker *worker, int32_t kernel, const k2rt_ir_grid *grid, void *const *args,
+                         int32_t count, int32_t nowait);
+  Status enqueued(int32_t kernel, const k2rt_ir_grid &grid, void *const *args, int32_t count);
+  Expected<int64_t> itemsOf(int32_t kernel, const k2rt_ir_grid &grid) const;
+  int32_t refuse(const char *call);
+  k2rt_ir_worker worker();
+  Status capture(k2rt_ir_step_fn entry);
+
+  const Driver &driver;
+  const Bundle &bundle;
+  const DeviceFacts &device;
+  const Modules &modules;
+  const StepMirror &mirror;
+  const LaunchMemory memory;
+  k2rt_ir_api api = {};
+  CUstream stream = nullptr;
+  k2rt_ir_step step = {};      ///< as the program sees it
+  std::optional<Error> failed; ///< the first
+};
+
+} // namespace k2c::runtime
+
+#endif

@@ -1,0 +1,80 @@
+// A step as kernels read it: the struct, its arrays and the status in one piece of device memory, and the same piece in
+// pinned memory, which is filled for each step and copied as a whole. Every array has its place, as large as it can
+// get, so a recorded graph has the same copy and the same addresses for all steps.
+#ifndef K2RT_DEVICE_CUDA_STEPMIRROR_H
+#define K2RT_DEVICE_CUDA_STEPMIRROR_H
+
+#include "device/cuda/Driver.h"
+#include "k2rt/program.h"
+#include "program/Manifest.h"
+#include <vector>
+
+namespace k2c::runtime {
+
+class StepMirror {
+public:
+  /// `results`: a step of what kernels write, the addresses of logits and captures in device memory; of the rest it has
+  /// nothing.
+  static Expected<StepMirror> create(const Driver &driver, const Manifest &manifest, const k2rt_ir_step &results);
+
+  /// Fills the pinned piece with a step whose arrays are the host's. Captures and forced routes are the device's where
+  /// the step has any.
+  void fill(const k2rt_ir_step &step);
+  /// The copy to the device, on a stream or into a graph; its end is a copy of the status alone, back to status().
+  Status copyToDevice(CUstream stream) const;
+  Status copyStatusBack(CUstream stream) const;
+  /// Ends kernels that have not begun: they find a result, `stopped`.
+  Status stop(CUstream stream) const;
+
+  /// In device memory.
+  const k2rt_ir_step *step() const { return at<k2rt_ir_step>(0); }
+  k2rt_ir_gpu_status *deviceStatus() const { return at<k2rt_ir_gpu_status>(statusOffset); }
+  /// Of the last step, once its status is back.
+  const k2rt_ir_gpu_status &status() const { return *pinnedAt<k2rt_ir_gpu_status>(statusOffset); }
+  /// What the program sees while it is recorded: counts are `rows` or what they can be at most, arrays the device's.
+  k2rt_ir_step recorded(int64_t rows) const;
+
+  static constexpr int32_t stopped = -1;
+
+private:
+  static constexpr int64_t statusOffset = (sizeof(k2rt_ir_step) + 63) / 64 * 64;
+  static constexpr int64_t stopOffset = statusOffset + 64; ///< a status that says so, to be copied
+
+  explicit StepMirror(const Manifest &manifest) : limits(manifest.limits), outputRows(manifest.outputRows()) {}
+  template <class T> T *at(int64_t offset) const { return reinterpret_cast<T *>(device.get() + offset); }
+  template <class T> T *pinnedAt(int64_t offset) const {
+    return reinterpret_cast<T *>(static_cast<std::byte *>(pinned.get()) + offset);
+  }
+  /// An array of the step, by the offset of its place in the piece.
+  struct Array {
+    void *k2rt_ir_step::*field;
+    int64_t k2rt_ir_step::*count;
+    int64_t more;  ///< elements beside that count
+    int64_t bytes; ///< of an element
+    int64_t offset;
+  };
+  /// One with an entry for each cache group: pointers, and what they point to.
+  struct GroupArray {
+    void *k2rt_ir_step::*field;
+    int64_t k2rt_ir_step::*count;
+    int64_t bytes; ///< for each of that count
+    int64_t pointers;
+    std::vector<int64_t> offsets;
+  };
+  int64_t layOut(int64_t groups);
+  void setAddresses(k2rt_ir_step &step) const;
+
+  const Driver *driver = nullptr;
+  k2rt_limits limits;
+  int64_t outputRows;
+  int64_t bytes = 0;
+  k2rt_ir_step results = {};
+  DeviceBytes device;
+  PinnedBytes pinned;
+  std::vector<Array> arrays;
+  std::vector<GroupArray> ofGroups;
+};
+
+} // namespace k2c::runtime
+
+#endif

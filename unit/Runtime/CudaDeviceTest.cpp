@@ -1,0 +1,197 @@
+// A GPU as a device, over a driver that tests play: what it computes is what the processors compute, what cannot run is
+// refused with both sides, and whatever fails leaves nothing behind.
+#include "device/OpenEngine.h"
+#include "engine/Scheduler.h"
+#include "fake/FakeCuda.h"
+#include <cstdio>
+#include <functional>
+#include <gtest/gtest.h>
+
+using namespace k2c;
+using namespace k2c::runtime;
+
+namespace {
+
+/// One run of a few prompts.
+class CudaRun : public testing::Test {
+protected:
+  /// What it fails with; "": nothing.
+  std::string run(const FakeBundle &fake, const std::function<void(Engine &, Scheduler &)> &before = {}) {
+    tokens.clear();
+    Expected<Bundle> bundle = Bundle::open(fake.folder);
+    if (!bundle)
+      return ended(bundle.takeError());
+    devices.driver = devices.driver.empty() ? fakeDriver : devices.driver;
+    Expected<OpenedEngine> opened = openEngine(*bundle, devices, options);
+    if (!opened)
+      return ended(opened.takeError());
+    StepEvents events;
+    events.token = [&](const Sequence &sequence, int32_t id, bool) {
+      tokens[sequence.number].push_back(id);
+      return true;
+    };
+    Scheduler scheduler(*opened->engine, std::move(events));
+    if (before)
+      before(*opened->engine, scheduler);
+    for (const std::vector<int32_t> &prompt : prompts) {
+      Request request;
+      request.prompt = prompt;
+      request.maxNew = 3;
+      request.ignoreEos = true;
+      request.sampling = sampling;
+      if (Expected<int64_t> number = scheduler.add(std::move(request)); !number)
+        return ended(number.takeError());
+    }
+    Status done = scheduler.drain();
+    if (done)
+      done = opened->engine->finish();
+    return done ? "" : ended(done.takeError());
+  }
+  std::string ended(const Error &error) {
+    code = error.code;
+    return error.text();
+  }
+  void expectTokens() {
+    for (size_t prompt = 0; prompt < prompts.size(); ++prompt)
+      EXPECT_EQ(tokens[static_cast<int64_t>(prompt)], fakeContinuation(prompts[prompt], 3)) << prompt;
+  }
+
+  FakeCuda cuda;
+  DeviceOptions devices;
+  EngineOptions options;
+  k2rt_ir_sampling sampling = {0, 1, 0, 0, 0, 0, 0};
+  std::vector<std::vector<int32_t>> prompts = {fakePrompt(70, 1), fakePrompt(3, 2), fakePrompt(9, 3)};
+  std::map<int64_t, std::vector<int32_t>> tokens;
+  k2rt_code code = K2RT_OK;
+};
+
+/// What opening and running `bundle` on the device of a driver that was set up says.
+struct Refusal {
+  std::map<std::string, long> settings;
+  std::string said;
+};
+
+} // namespace
+
+TEST_F(CudaRun, GivesTheTokensOfTheProcessors) {
+  EXPECT_EQ(run(FakeGpuBundle()), "");
+  expectTokens();
+  EXPECT_EQ(cuda.alive(), 0);
+  // Both graphs have each kernel once, and each step launches one of them.
+  EXPECT_EQ(cuda.calls("cuLaunchKernelEx"), 8);
+  EXPECT_EQ(cuda.calls("cuGraphInstantiateWithFlags"), 2);
+  EXPECT_GT(cuda.calls("cuGraphLaunch"), 3);
+}
+
+TEST_F(CudaRun, DrawsTheTokensOfTheProcessors) {
+  sampling = {1, 0.9f, 0, 0, 7, 0, 0};
+  EXPECT_EQ(run(FakeGpuBundle()), "");
+  for (size_t prompt = 0; prompt < prompts.size(); ++prompt) {
+    const int32_t form = prompts[prompt].size() >= 8 ? K2RT_FORM_EXPANDED : K2RT_FORM_ABSORBED;
+    EXPECT_EQ(tokens[static_cast<int64_t>(prompt)], fakeDraws(prompts[prompt], 3, form, sampling)) << prompt;
+  }
+}
+
+TEST_F(CudaRun, HasOneGraphWhereStepsAreAsLargeAsSequencesAreMany) {
+  FakeGpuBundle fake;
+  fake.manifest["limits"]["step_tokens"] = 3;
+  fake.write();
+  EXPECT_EQ(run(fake), "");
+  expectTokens();
+  EXPECT_EQ(cuda.calls("cuGraphInstantiateWithFlags"), 1);
+}
+
+TEST_F(CudaRun, WaitsForKernels) {
+  cuda.set("hang", 3);
+  EXPECT_EQ(run(FakeGpuBundle()), "");
+  expectTokens();
+}
+
+TEST_F(CudaRun, RefusesWhatTheBundleCannotRunOn) {
+  const std::string elsewhere = "; choose another with --device, or compile for a topology of this GPU";
+  const std::string smaller =
+      "compile with smaller --max-sequences, --max-context or --step-tokens, or for a GPU with more memory";
+  const Refusal refusals[] = {
+      {{{"version", 11080}},
+       fakeDriver.substr(0, 100) + "...: the driver is of CUDA 11.8, the bundle needs CUDA 12.0 or a later one; "
+                                   "install a later driver"},
+      {{{"devices", 0}}, "device 0: the driver has 0 devices, numbered from 0"},
+      {{{"major", 8}}, "device 0 (Fake GPU): has compute capability 8.0, the bundle is of sm_90a, which needs 9.0" +
+                           elsewhere},
+      {{{"major", 10}}, "device 0 (Fake GPU): has compute capability 10.0, the bundle is of sm_90a, which needs 9.0" +
+                            elsewhere},
+      {{{"total", 1 << 20}},
+       "device 0 (Fake GPU): the bundle needs 512.14 MiB (537.02 MB) = 537022848 bytes of device memory, most of it "
+       "reserve 512.02 MiB (536.89 MB); the device has 1.00 MiB (1.05 MB) = 1048576 bytes; " +
+           smaller},
+      {{{"free", 1 << 10}},
+       "device 0 (Fake GPU): the bundle needs 512.14 MiB (537.02 MB) = 537022848 bytes of device memory, most of it "
+       "reserve 512.02 MiB (536.89 MB); 1.00 KiB (1.02 KB) = 1024 bytes of 80.00 GiB (85.90 GB) = 85899345920 bytes "
+       "are free, other processes have the rest; end them, choose another with --device, or " +
+           smaller}};
+  for (const Refusal &refusal : refusals) {
+    cuda.reset();
+    for (const auto &[key, value] : refusal.settings)
+      cuda.set(key.c_str(), value);
+    EXPECT_EQ(run(FakeGpuBundle()), refusal.said);
+    EXPECT_EQ(code, K2RT_DEVICE_FAILED);
+    EXPECT_EQ(cuda.alive(), 0);
+    EXPECT_EQ(cuda.calls("cuMemAlloc_v2") + cuda.calls("cuMemHostAlloc"), 0);
+  }
+  cuda.reset();
+  cuda.set("devices", 1);
+  devices.devices = {2};
+  EXPECT_EQ(run(FakeGpuBundle()),
+            "device 2: the driver has 1 device, numbered from 0; choose another with --device");
+}
+
+TEST_F(CudaRun, RunsCodeOfAnEarlierCapability) {
+  FakeGpuBundle fake;
+  fake.manifest["device"]["arch"] = "sm_80";
+  fake.write();
+  EXPECT_EQ(run(fake), "");
+  cuda.reset();
+  cuda.set("major", 7);
+  EXPECT_EQ(run(fake), "device 0 (Fake GPU): has compute capability 7.0, the bundle is of sm_80, which needs 8.0 or a "
+                       "later one; choose another with --device, or compile for a topology of this GPU");
+}
+
+TEST_F(CudaRun, RefusesALibraryThatIsNoDriver) {
+  devices.driver = "/nonexistent/libcuda.so.1";
+  EXPECT_EQ(run(FakeGpuBundle()),
+            "/nonexistent/libcuda.so.1: the driver cannot be loaded: /nonexistent/libcuda.so.1: cannot open shared "
+            "object file: No such file or directory; install NVIDIA's driver, or name another library with --driver "
+            "FILE");
+  EXPECT_EQ(code, K2RT_DEVICE_FAILED);
+  devices.driver = std::string(K2RT_FAKE_FOLDER) + "/fake_cuda_old.so";
+  const std::string said = run(FakeGpuBundle());
+  EXPECT_NE(said.find(": the driver has no cuDeviceCanAccessPeer; install a driver for CUDA 12.0 or a later one"),
+            std::string::npos)
+      << said;
+}
+
+/// Every entry point that the runtime calls, and whether its failure ends the run.
+TEST_F(CudaRun, NamesTheCallThatFailsAndLeavesNothingBehind) {
+  const FakeGpuBundle fake;
+  ASSERT_EQ(run(fake), "");
+  std::map<std::string, int> calls;
+#define K2C_CUDA(name, parameters) calls[#name] = cuda.calls(#name);
+#include "base/CudaDriver.def"
+  const std::set<std::string> givesBack = {"cuDevicePrimaryCtxRelease_v2", "cuMemFree_v2",    "cuMemFreeHost",
+                                           "cuStreamDestroy_v2",           "cuEventDestroy_v2", "cuLibraryUnload",
+                                           "cuGraphExecDestroy",           "cuGraphDestroy",  "cuCtxSynchronize"};
+  for (const auto &[name, count] : calls)
+    for (int at = 1; at <= count; ++at) {
+      cuda.reset();
+      cuda.fail(name.c_str(), at, 999);
+      const std::string said = run(fake);
+      const bool isLast = name == "cuCtxSetCurrent" && at == count; // of the destructor
+      if (givesBack.count(name) > 0 || isLast)
+        EXPECT_EQ(said, "") << name << " " << at;
+      else
+        EXPECT_EQ(said.substr(0, said.find(" on ")).substr(0, name.size() + 61),
+                  name + ": failed with CUDA_ERROR_UNKNOWN (999), unknown error")
+            << name << " " << at;
+      EXPECT_EQ(cuda.alive(), 0) << name << " " << at;
+    }
+}

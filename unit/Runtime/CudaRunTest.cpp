@@ -1,0 +1,2 @@
+#include "fake/FakeCuda.h"
+#include <gtest/gtest.h>
