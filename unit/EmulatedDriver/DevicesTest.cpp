@@ -2,11 +2,42 @@
 #include "TestDriver.h"
 
 #include <fstream>
+#include <iterator>
 #include <nlohmann/json.hpp>
+#include <set>
+#include <sstream>
+#include <thread>
 
 using namespace k2c::emulated;
 
 namespace {
+
+/// What `command` prints.
+std::string printed(const std::string &command) {
+  std::string text;
+  FILE *pipe = ::popen(command.c_str(), "r");
+  char some[4096];
+  while (std::fgets(some, sizeof some, pipe))
+    text += some;
+  EXPECT_EQ(::pclose(pipe), 0);
+  return text;
+}
+
+TEST(Devices, NothingButTheEntryPointsIsExported) {
+  std::set<std::string> exported;
+  std::istringstream lines(printed("readelf --wide --dyn-syms '" K2C_BINARY_DIR "/lib/libk2c-cuda.so'"));
+  for (std::string line; std::getline(lines, line);) {
+    std::istringstream words(line);
+    const std::vector<std::string> row{std::istream_iterator<std::string>(words), {}};
+    if (row.size() == 8 && row[6] != "UND" && row[6] != "Ndx")
+      exported.insert(row[7]);
+  }
+  const std::set<std::string> wanted = {
+#define K2C_CUDA(name, parameters) #name,
+#include "base/CudaDriver.def"
+  };
+  EXPECT_EQ(exported, wanted);
+}
 
 TEST(Devices, TheDriverSaysWhatItIs) {
   const std::string text = run({}, [](TestDriver &driver) {
@@ -163,6 +194,31 @@ TEST(Devices, AKernelReachesNoOtherPeer) {
     EXPECT_EQ(increasePeer(driver, false), CUDA_ERROR_ILLEGAL_ADDRESS);
   });
   EXPECT_TRUE(says(text, "where there is no memory"));
+}
+
+TEST(Devices, ThreadsOfTheirOwnDevicesDoNotDisturbEachOther) {
+  run({{"K2C_EMULATED_DEVICES", "4"}}, [](TestDriver &driver) {
+    const CUlibrary library = driver.library(increaseEntry);
+    std::vector<std::thread> threads;
+    for (int device = 0; device < 4; ++device)
+      threads.emplace_back([&, device] {
+        CUcontext context = nullptr;
+        EXPECT_EQ(driver.cuDevicePrimaryCtxRetain(&context, device), CUDA_SUCCESS);
+        EXPECT_EQ(driver.cuCtxSetCurrent(context), CUDA_SUCCESS);
+        const CUstream stream = driver.stream();
+        const CUkernel increase = driver.kernel(library, "increase");
+        const CUdeviceptr memory = driver.allocate(128);
+        EXPECT_EQ(driver.cuMemsetD8Async(memory, 0, 128, stream), CUDA_SUCCESS);
+        for (int i = 0; i < 50; ++i) {
+          uint32_t seen = 0;
+          EXPECT_EQ(driver.launch(increase, stream, 1, 32, memory, static_cast<uint64_t>(device) + 1), CUDA_SUCCESS);
+          EXPECT_EQ(driver.cuMemcpyDtoHAsync_v2(&seen, memory, 4, stream), CUDA_SUCCESS);
+          EXPECT_EQ(seen, static_cast<uint32_t>((device + 1) * (i + 1)));
+        }
+      });
+    for (std::thread &thread : threads)
+      thread.join();
+  });
 }
 
 /// What cuInit says in this environment.
