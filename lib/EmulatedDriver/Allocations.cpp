@@ -1,6 +1,5 @@
 //===- Allocations.cpp - Memory that a program asks for -------------------===//
 #include "Driver.h"
-#include "Report.h"
 
 #include <algorithm>
 

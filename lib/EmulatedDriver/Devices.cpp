@@ -7,7 +7,7 @@
 #include "Driver.h"
 #include "Image.h"
 
-#include <cstring>
+#include <algorithm>
 
 using namespace k2c::emulated;
 

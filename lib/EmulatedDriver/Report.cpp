@@ -3,6 +3,7 @@
 #include "Driver.h"
 #include "base/JsonText.h"
 
+#include <cerrno>
 #include <cstdio>
 
 namespace k2c::emulated {

@@ -1,8 +1,8 @@
 //===- Streams.cpp - Streams and events -----------------------------------===//
 //
 // A stream is what its next operation comes behind; waiting for an event adds what the event was recorded behind, and
-// is no operation of its own. In a capture both are nodes of the graph, and waiting for an event of it makes a stream a
-// part of the capture.
+// is no operation of its own. In a capture the same is said of the nodes of its graph, and waiting for an event that
+// was recorded there makes a stream a part of the capture.
 //
 //===----------------------------------------------------------------------===//
 #include "Driver.h"
