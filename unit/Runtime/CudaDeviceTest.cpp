@@ -1,5 +1,6 @@
 // A GPU as a device, over a driver that tests play: what it computes is what the processors compute, what cannot run is
 // refused with both sides, and whatever fails leaves nothing behind.
+#include "base/Utf8.h"
 #include "device/OpenEngine.h"
 #include "engine/Scheduler.h"
 #include "fake/FakeCuda.h"
@@ -113,20 +114,20 @@ TEST_F(CudaRun, RefusesWhatTheBundleCannotRunOn) {
       "compile with smaller --max-sequences, --max-context or --step-tokens, or for a GPU with more memory";
   const Refusal refusals[] = {
       {{{"version", 11080}},
-       fakeDriver.substr(0, 100) + "...: the driver is of CUDA 11.8, the bundle needs CUDA 12.0 or a later one; "
-                                   "install a later driver"},
+       shortened(fakeDriver) + ": the driver is of CUDA 11.8, the bundle needs CUDA 12.0 or a later one; "
+                               "install a later driver"},
       {{{"devices", 0}}, "device 0: the driver has 0 devices, numbered from 0"},
-      {{{"major", 8}}, "device 0 (Fake GPU): has compute capability 8.0, the bundle is of sm_90a, which needs 9.0" +
-                           elsewhere},
-      {{{"major", 10}}, "device 0 (Fake GPU): has compute capability 10.0, the bundle is of sm_90a, which needs 9.0" +
-                            elsewhere},
+      {{{"major", 8}},
+       "device 0 (Fake GPU): has compute capability 8.0, the bundle is of sm_90a, which needs 9.0" + elsewhere},
+      {{{"major", 10}},
+       "device 0 (Fake GPU): has compute capability 10.0, the bundle is of sm_90a, which needs 9.0" + elsewhere},
       {{{"total", 1 << 20}},
-       "device 0 (Fake GPU): the bundle needs 512.14 MiB (537.02 MB) = 537022848 bytes of device memory, most of it "
-       "reserve 512.02 MiB (536.89 MB); the device has 1.00 MiB (1.05 MB) = 1048576 bytes; " +
+       "device 0 (Fake GPU): the bundle needs 512.16 MiB (537.04 MB) = 537037416 bytes of device memory, most of it "
+       "reserve 512.00 MiB (536.87 MB); the device has 1.00 MiB (1.05 MB) = 1048576 bytes; " +
            smaller},
       {{{"free", 1 << 10}},
-       "device 0 (Fake GPU): the bundle needs 512.14 MiB (537.02 MB) = 537022848 bytes of device memory, most of it "
-       "reserve 512.02 MiB (536.89 MB); 1.00 KiB (1.02 KB) = 1024 bytes of 80.00 GiB (85.90 GB) = 85899345920 bytes "
+       "device 0 (Fake GPU): the bundle needs 512.16 MiB (537.04 MB) = 537037416 bytes of device memory, most of it "
+       "reserve 512.00 MiB (536.87 MB); 1.00 KiB (1.02 KB) = 1024 bytes of 80.00 GiB (85.90 GB) = 85899345920 bytes "
        "are free, other processes have the rest; end them, choose another with --device, or " +
            smaller}};
   for (const Refusal &refusal : refusals) {
@@ -141,8 +142,7 @@ TEST_F(CudaRun, RefusesWhatTheBundleCannotRunOn) {
   cuda.reset();
   cuda.set("devices", 1);
   devices.devices = {2};
-  EXPECT_EQ(run(FakeGpuBundle()),
-            "device 2: the driver has 1 device, numbered from 0; choose another with --device");
+  EXPECT_EQ(run(FakeGpuBundle()), "device 2: the driver has 1 device, numbered from 0; choose another with --device");
 }
 
 TEST_F(CudaRun, RunsCodeOfAnEarlierCapability) {
@@ -177,9 +177,9 @@ TEST_F(CudaRun, NamesTheCallThatFailsAndLeavesNothingBehind) {
   std::map<std::string, int> calls;
 #define K2C_CUDA(name, parameters) calls[#name] = cuda.calls(#name);
 #include "base/CudaDriver.def"
-  const std::set<std::string> givesBack = {"cuDevicePrimaryCtxRelease_v2", "cuMemFree_v2",    "cuMemFreeHost",
+  const std::set<std::string> givesBack = {"cuDevicePrimaryCtxRelease_v2", "cuMemFree_v2",      "cuMemFreeHost",
                                            "cuStreamDestroy_v2",           "cuEventDestroy_v2", "cuLibraryUnload",
-                                           "cuGraphExecDestroy",           "cuGraphDestroy",  "cuCtxSynchronize"};
+                                           "cuGraphExecDestroy",           "cuGraphDestroy",    "cuCtxSynchronize"};
   for (const auto &[name, count] : calls)
     for (int at = 1; at <= count; ++at) {
       cuda.reset();

@@ -133,7 +133,7 @@ TEST_F(UserApi, DrawsByEachFieldOfSampling) {
 
 TEST_F(UserApi, TheSameKeyDrawsTheSameTokensAnywhere) {
   FakeBundle fake;
-  open(fake, {3, 1, nullptr});
+  open(fake, {3, 1, nullptr, nullptr, 0});
   const std::vector<int32_t> prompt = {9, 8, 7, 6};
   const k2rt_sampling key = {2, 1, 0, 0, 5, 1, 1};
   k2rt_sampling otherChoice = key;
@@ -184,8 +184,9 @@ TEST_F(UserApi, SessionCreateRefuses) {
   };
   EXPECT_EQ(refusal({-1, 0, nullptr, nullptr, 0}), "invalid argument| --threads| is -1, must be within 1..4096| ");
   EXPECT_EQ(refusal({1, -1, nullptr, nullptr, 0}), "invalid argument| --chunk| is -1, must be at least 1| ");
-  EXPECT_EQ(refusal({1, 0, "/nonexistent/t", nullptr, 0}), "invalid argument| --trace /nonexistent/t| cannot be written: No such "
-                                               "file or directory| name a file in an existing folder");
+  EXPECT_EQ(refusal({1, 0, "/nonexistent/t", nullptr, 0}),
+            "invalid argument| --trace /nonexistent/t| cannot be written: No such "
+            "file or directory| name a file in an existing folder");
   EXPECT_EQ(k2rt_session_create(nullptr, nullptr, &session, &status), K2RT_INVALID_ARGUMENT);
   EXPECT_EQ(said(status), "invalid argument| bundle| is null| ");
   EXPECT_EQ(k2rt_session_create(bundle, nullptr, nullptr, &status), K2RT_INVALID_ARGUMENT);

@@ -41,8 +41,13 @@ class FakeGpuBundle : public FakeBundle {
 public:
   explicit FakeGpuBundle(const std::string &mistake = "sound") : FakeBundle("fake_gpu_" + mistake) {
     const k2rt_limits limits = {48, 4, 1000, 1, 97, 0, 0};
-    manifest["device"] = {{"kind", "cuda"}, {"arch", "sm_90a"}, {"threads", 64}, {"workers_per_cta", 2}, {"ctas", 3},
-                          {"memory_bytes", int64_t(80) << 30}, {"reserve_bytes", k2rt_gpu_reserve_bytes(&limits)}};
+    manifest["device"] = {{"kind", "cuda"},
+                          {"arch", "sm_90a"},
+                          {"threads", 64},
+                          {"workers_per_cta", 2},
+                          {"ctas", 3},
+                          {"memory_bytes", int64_t(80) << 30},
+                          {"reserve_bytes", k2rt_gpu_reserve_bytes(&limits)}};
     for (int kernel = 0; kernel < 4; ++kernel) {
       const std::string hash = "k" + std::to_string(kernel);
       manifest["kernels"][kernel]["hash"] = hash;

@@ -24,15 +24,15 @@ struct Operation {
   char *to = nullptr;
   const char *from = nullptr;
   size_t bytes = 0;
-  std::string name;               // of a kernel
-  std::vector<char> launch;       // its first parameter
+  std::string name;         // of a kernel
+  std::vector<char> launch; // its first parameter
   std::vector<uint64_t> arguments;
   int workers = 0;
   unsigned char value = 0;
 };
 
 struct State {
-  std::map<std::string, long> settings = {{"version", 12040}, {"devices", 1}, {"major", 9}, {"minor", 0},
+  std::map<std::string, long> settings = {{"version", 12040},   {"devices", 1},      {"major", 9}, {"minor", 0},
                                           {"total", 80l << 30}, {"free", 79l << 30}, {"hang", 0}};
   std::map<std::string, int> calls;
   std::string failing;
@@ -49,9 +49,7 @@ State &state() {
   return *only;
 }
 
-bool fails(const char *name) {
-  return ++state().calls[name] == state().failingAt && state().failing == name;
-}
+bool fails(const char *name) { return ++state().calls[name] == state().failingAt && state().failing == name; }
 
 #define FAKE_ENTRY(name)                                                                                               \
   if (fails(#name))                                                                                                    \
@@ -284,7 +282,8 @@ FAKE_EXPORT CUresult cuStreamDestroy_v2(CUstream stream) {
 FAKE_EXPORT CUresult cuStreamQuery(CUstream) {
   FAKE_ENTRY(cuStreamQuery); // hang: 1: for ever, 2: until kernels are told to end, 3: a few times
   const long hang = state().settings["hang"];
-  if (state().launched && (hang == 1 || (hang == 2 && !state().told) || (hang == 3 && state().calls["cuStreamQuery"] % 4)))
+  if (state().launched &&
+      (hang == 1 || (hang == 2 && !state().told) || (hang == 3 && state().calls["cuStreamQuery"] % 4)))
     return CUDA_ERROR_NOT_READY;
   return CUDA_SUCCESS;
 }

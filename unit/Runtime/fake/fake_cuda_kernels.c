@@ -1,9 +1,10 @@
-/* The kernels of the fake program as those of a GPU: each launch is run by a number of workers, one behind the other. */
+/* The kernels of the fake program as those of a GPU: each launch is run by a number of workers, one behind the other.
+ */
 #define FAKE_ARENA 65536
 #define FAKE_ROUNDS 1
 #define FAKE_QUERY fake_cuda_query /* nobody calls it */
-#include "fake_program.c"
 #include "fake_cuda_kernels.h"
+#include "fake_program.c"
 #include <string.h>
 
 /* Every item of a launch runs once: kernel 3 counts them in its scratch, which a later worker of the launch reads. */

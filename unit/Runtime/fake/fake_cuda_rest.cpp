@@ -19,9 +19,8 @@ FAKE_EXPORT CUresult cuKernelSetAttribute(CUfunction_attribute, int, CUkernel, C
   return CUDA_ERROR_NOT_SUPPORTED;
 }
 FAKE_EXPORT CUresult cuTensorMapEncodeTiled(CUtensorMap *, CUtensorMapDataType, uint32_t, void *, const uint64_t *,
-                                            const uint64_t *, const uint32_t *, const uint32_t *,
-                                            CUtensorMapInterleave, CUtensorMapSwizzle, CUtensorMapL2promotion,
-                                            CUtensorMapFloatOOBfill) {
+                                            const uint64_t *, const uint32_t *, const uint32_t *, CUtensorMapInterleave,
+                                            CUtensorMapSwizzle, CUtensorMapL2promotion, CUtensorMapFloatOOBfill) {
   return CUDA_ERROR_NOT_SUPPORTED;
 }
 FAKE_EXPORT CUresult cuGraphExecUpdate_v2(CUgraphExec, CUgraph, CUgraphExecUpdateResultInfo *) {

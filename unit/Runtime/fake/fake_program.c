@@ -7,7 +7,9 @@
  * With FAKE_GROUPS=2 plane 1 is of a cache group of its own; lengths of each group are checked against positions.
  * Environment-free and without writable globals, like a compiled program. FAKE_* come from the build.
  */
+#ifndef _DEFAULT_SOURCE
 #define _DEFAULT_SOURCE /* usleep */
+#endif
 #include "k2rt/placement.h"
 #include "k2rt/program.h"
 #include <math.h>
