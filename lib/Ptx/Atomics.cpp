@@ -139,12 +139,19 @@ Outcome fence(Machine &machine, Warp &warp, const Operation &o, uint32_t active)
   return Outcome::Next;
 }
 
+Outcome fenceMade(Machine &machine, Warp &warp, const Operation &, uint32_t active) {
+  if (machine.races)
+    machine.races->fenceMade(warp, active);
+  return Outcome::Next;
+}
+
 void decodeFence(Decoder &d) {
   Operation &made = d.operation();
   if (d.accept("proxy")) {
     if (!d.accept("async"))
       return decodeForm(d, nullptr, {});
-    d.acceptOneOf({"global", "shared::cta", "shared::cluster"});
+    const int where = d.acceptOneOf({"shared::cta", "shared::cluster", "global"});
+    made.target = where < 0 ? 3 : where == 2 ? 2 : 1;
     d.expectOperands(0, 0);
     made.run = fenceProxy;
     return;
@@ -152,12 +159,14 @@ void decodeFence(Decoder &d) {
   if (d.accept("mbarrier_init")) {
     if (!d.accept("release") || !d.accept("cluster"))
       return decodeForm(d, nullptr, {});
-    made.scope = Scope::Cluster;
     d.expectOperands(0, 0);
-    made.run = fence;
+    made.run = fenceMade;
     return;
   }
-  d.acceptOneOf({"sc", "acq_rel", "acquire", "release"});
+  const int kind = d.acceptOneOf({"acq_rel", "sc", "acquire", "release"});
+  made.target = kind == 2   ? Races::Acquires
+                : kind == 3 ? Races::Releases
+                            : Races::Acquires | Races::Releases | (kind == 1 ? uint32_t(Races::IsSequential) : 0u);
   made.scope = takeScope(d);
   made.strength = Strength::AcquireRelease;
   d.expectOperands(0, 0);
@@ -177,6 +186,7 @@ void addAtomics(Opcodes &opcodes) {
       return decodeForm(d, nullptr, {});
     made.scope = level == 0 ? Scope::Cta : level == 1 ? Scope::Gpu : Scope::System;
     made.strength = Strength::AcquireRelease;
+    made.target = Races::Acquires | Races::Releases | Races::IsSequential;
     d.expectOperands(0, 0);
     made.run = fence;
   };

@@ -62,23 +62,17 @@ std::optional<std::vector<Piece>> piecesAt(Machine &machine, Warp &warp, const O
 }
 
 /// A copy for one CTA of the cluster.
-bool load(Machine &machine, Warp &warp, const Operation &o, int lane, Cta &cta, uint64_t shared, uint64_t barrier) {
-  const std::optional<std::vector<Piece>> pieces = piecesAt(machine, warp, o, lane, 1, shared);
-  if (!pieces)
+bool load(Machine &machine, Warp &warp, const Operation &o, int lane, Cta &cta,
+          const std::shared_ptr<const std::vector<Piece>> &pieces, uint64_t barrier) {
+  MBarrier *object = mbarrierOf(machine, warp, o, cta, barrier, lane);
+  if (!object)
     return false;
-  const auto found = cta.mbarriers.find(barrier);
-  if (found == cta.mbarriers.end()) {
-    machine.fail(warp, o, uint32_t(1) << lane, "there is no mbarrier at shared address " + std::to_string(barrier),
-                 "use mbarrier.init before");
+  const auto time = static_cast<uint32_t>(object->phase + 1);
+  if (!mayCopy(machine, warp, o, lane, cta, *pieces, true, object->agent, object->agent, time))
     return false;
-  }
-  MBarrier &object = found->second;
-  const auto time = static_cast<uint32_t>(object.phase + 1);
-  if (!mayCopy(machine, warp, o, lane, cta, *pieces, true, object.agent, object.agent, time))
-    return false;
-  machine.defer(warp, [&machine, &warp, &o, &cta, &object, lane, time, pieces = *pieces] {
+  machine.defer(warp, [&machine, &warp, &o, &cta, object, lane, time, pieces] {
     int64_t bytes = 0;
-    for (const Piece &piece : pieces) {
+    for (const Piece &piece : *pieces) {
       std::byte *to = cta.shared.data() + (piece.shared - firstSharedAddress);
       if (piece.global)
         std::memcpy(to, piece.global, piece.bytes);
@@ -87,10 +81,10 @@ bool load(Machine &machine, Warp &warp, const Operation &o, int lane, Cta &cta, 
       cta.sharedWritten.add(piece.shared - firstSharedAddress, piece.bytes);
       bytes += piece.bytes;
     }
-    object.bytes -= bytes;
+    object->bytes -= bytes;
     if (machine.races)
-      object.given.all.add(object.agent, 1, time);
-    if (const std::string wrong = advance(object); !wrong.empty())
+      object->given.add(object->agent, 1, time);
+    if (const std::string wrong = advance(*object); !wrong.empty())
       machine.fail(warp, o, uint32_t(1) << lane, wrong);
   });
   return true;
@@ -110,8 +104,12 @@ Outcome copyIn(Machine &machine, Warp &warp, const Operation &o, uint32_t active
     if (mask == 0 || mask >> ctas.size() != 0)
       return machine.fail(warp, o, uint32_t(1) << lane,
                           "its mask names CTAs that the cluster of " + std::to_string(ctas.size()) + " does not have");
+    std::optional<std::vector<Piece>> made = piecesAt(machine, warp, o, lane, 1, shared);
+    if (!made)
+      return Outcome::Failed;
+    const auto pieces = std::make_shared<const std::vector<Piece>>(std::move(*made));
     for (uint32_t rank = 0; rank < ctas.size(); ++rank)
-      if ((mask >> rank & 1) && !load(machine, warp, o, lane, ctas[rank], shared, barrier))
+      if ((mask >> rank & 1) && !load(machine, warp, o, lane, ctas[rank], pieces, barrier))
         return Outcome::Failed;
   }
   machine.quiet = 0;
@@ -276,9 +274,10 @@ void decodeCp(Decoder &d) {
 
 } // namespace
 
-Outcome fenceProxy(Machine &machine, Warp &warp, const Operation &, uint32_t active) {
-  if (machine.races)
-    machine.races->fenceProxy(warp, active);
+Outcome fenceProxy(Machine &machine, Warp &warp, const Operation &o, uint32_t active) {
+  for (const Proxied where : {Proxied::Shared, Proxied::Global})
+    if (machine.races && (o.target >> static_cast<uint32_t>(where) & 1))
+      machine.races->fenceProxy(warp, active, where);
   return Outcome::Next;
 }
 

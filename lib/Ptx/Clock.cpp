@@ -2,17 +2,36 @@
 #include "Clock.h"
 
 #include <algorithm>
+#include <functional>
 
 namespace k2c::ptx {
 
-bool Clock::covers(const Agent &agent, uint32_t time) const {
-  const auto found = clusters.find(agent.cluster);
-  return found != clusters.end() && agent.number < found->second->size() && (*found->second)[agent.number] >= time;
+bool Clock::covers(const Agent &first, uint32_t lanes, uint32_t time) const {
+  for (const OfCluster &one : clusters)
+    if (one.cluster == first.cluster) {
+      const Times &times = *one.times;
+      for (uint32_t left = lanes; left != 0; left &= left - 1) {
+        const uint32_t number = first.number + static_cast<uint32_t>(__builtin_ctz(left));
+        if (number >= times.size() || times[number] < time)
+          return false;
+      }
+      return true;
+    }
+  return lanes == 0;
+}
+
+std::shared_ptr<Clock::Times> &Clock::timesOf(uint64_t cluster) {
+  auto at = clusters.begin();
+  while (at != clusters.end() && at->cluster < cluster)
+    ++at;
+  if (at == clusters.end() || at->cluster != cluster)
+    at = clusters.insert(at, {cluster, nullptr});
+  return at->times;
 }
 
 void Clock::join(const Clock &other) {
   for (const auto &[cluster, theirs] : other.clusters) {
-    std::shared_ptr<const Times> &own = clusters[cluster];
+    std::shared_ptr<Times> &own = timesOf(cluster);
     if (own == theirs)
       continue;
     if (!own) {
@@ -36,15 +55,17 @@ void Clock::join(const Clock &other) {
 }
 
 void Clock::add(const Agent &first, uint32_t lanes, uint32_t time) {
-  std::shared_ptr<const Times> &own = clusters[first.cluster];
-  auto made = own ? std::make_shared<Times>(*own) : std::make_shared<Times>();
+  std::shared_ptr<Times> &own = timesOf(first.cluster);
+  if (!own)
+    own = std::make_shared<Times>();
+  else if (own.use_count() != 1)
+    own = std::make_shared<Times>(*own);
   for (uint32_t left = lanes; left != 0; left &= left - 1) {
     const uint32_t number = first.number + static_cast<uint32_t>(__builtin_ctz(left));
-    if (made->size() <= number)
-      made->resize(number + 1);
-    (*made)[number] = std::max((*made)[number], time);
+    if (own->size() <= number)
+      own->resize(number + 1);
+    (*own)[number] = std::max((*own)[number], time);
   }
-  own = std::move(made);
 }
 
 } // namespace k2c::ptx

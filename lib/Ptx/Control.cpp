@@ -145,6 +145,8 @@ Outcome arriveInCluster(Machine &machine, Warp &warp, const Operation &o, uint32
   warp.clusterGeneration = cluster.barrier.generation;
   if (o.strength == Strength::Release)
     giveTo(cluster.barrier, machine, warp, active);
+  else if (machine.races)
+    machine.races->releaseFenced(warp, active, Scope::Cluster, cluster.barrier.given);
   cluster.barrier.arrived += static_cast<uint32_t>(__builtin_popcount(active));
   machine.quiet = 0;
   return Outcome::Next;
@@ -210,16 +212,20 @@ void decodeBarrier(Decoder &d, bool isAligned) {
 } // namespace
 
 Outcome membersAreHere(Machine &machine, Warp &warp, const Operation &o, uint32_t active, Slot mask) {
-  const uint32_t *masks = warp.source<uint32_t>(mask);
-  uint32_t members = 0;
-  bool isSame = true;
-  forLanes(active, [&](int lane) {
-    isSame &= members == 0 || members == masks[lane];
-    members = masks[lane];
-  });
-  if (!isSame || (active & ~members) != 0)
-    return machine.fail(warp, o, active, isSame ? "they are no members of its mask" : "their masks differ",
+  const uint32_t *masks = warp.source<uint32_t>(mask), members = masks[__builtin_ctz(active)];
+  uint32_t others = 0; ///< lanes of other masks meet apart
+  forLanes(active, [&](int lane) { others |= uint32_t(masks[lane] != members) << lane; });
+  if ((active & ~others & ~members) != 0)
+    return machine.fail(warp, o, active & ~others, "they are no members of its mask",
                         "let all who meet name themselves");
+  if (others != 0) {
+    Split &at = machine.split(warp);
+    Split apart = at;
+    apart.lanes &= others;
+    at.lanes &= ~others;
+    warp.splits.push_back(apart);
+    return Outcome::Wait;
+  }
   return (members & warp.live & ~active) == 0 ? Outcome::Next : Outcome::Wait;
 }
 

@@ -36,10 +36,11 @@ struct WarpClocks {
   uint32_t number = 0; ///< of the warp in the launch, cluster after cluster
   uint32_t time = 0;   ///< instructions so far
   Knowledge known[warpLanes];
-  Knowledge fenced[warpLanes];  ///< what a strong write publishes since the last fence
-  Knowledge pending[warpLanes]; ///< what strong reads have seen, and the next fence acquires
-  Scope fenceScope[warpLanes] = {};
-  uint32_t isFenced = 0; ///< lanes
+  Knowledge fenced[3][warpLanes]; ///< what strong writes publish since the last fence of a scope or more
+  uint32_t isFenced[3] = {};      ///< lanes that have one
+  /// What strong reads have seen, and the next fence of the scope acquires.
+  std::vector<std::pair<Scope, Knowledge>> pending[warpLanes];
+  std::vector<Agent> made[warpLanes]; ///< mbarriers since the last fence
 };
 
 /// A part of a bulk copy: bytes that lie together on both sides.
@@ -126,13 +127,15 @@ struct Barrier {
 
 /// An mbarrier object in shared memory. (PTX ISA 9.7.13.15)
 struct MBarrier {
-  uint32_t expected = 0; ///< arrivals of a phase
-  int64_t pending = 0;   ///< arrivals that the current phase still waits for
-  int64_t bytes = 0;     ///< of copies that it still waits for
-  uint64_t phase = 0;    ///< the current one; those before are complete
-  Knowledge given;       ///< by those who have arrived in this phase
-  Knowledge passed;      ///< by those of the phases before
-  Agent agent{};         ///< stands for the copies that complete on it: those of phase p at time p + 1
+  uint32_t expected = 0;         ///< arrivals of a phase
+  int64_t pending = 0;           ///< arrivals that the current phase still waits for
+  int64_t bytes = 0;             ///< of copies that it still waits for
+  uint64_t phase = 0;            ///< the current one; those before are complete
+  Knowledge given;               ///< by those of its CTA who have arrived in this phase
+  Knowledge passed;              ///< by those of the phases before
+  Knowledge givenFar, passedFar; ///< the same by other CTAs, in the scope of the cluster
+  Agent agent{};                 ///< stands for the copies that complete on it: those of phase p at time p + 1
+  Agent object{};                ///< has made it, at time 1
 };
 
 struct Cta {
@@ -145,6 +148,8 @@ struct Cta {
   std::vector<Warp> warps;
   std::vector<std::byte> shared; ///< from firstSharedAddress on
   ByteSet sharedWritten;
+  uint32_t runningWarps = 0;
+  Knowledge ended; ///< what those knew who have ended
   Barrier barrier[barriers];
   std::map<uint64_t, MBarrier> mbarriers; ///< by address
 };
@@ -167,6 +172,7 @@ struct Place {
   uint64_t size = 0;
   std::byte *data = nullptr;
   ByteSet *written = nullptr;                              ///< null: it is not looked at
+  Cta *cta = nullptr;                                      ///< of shared memory
   const std::map<uint64_t, MBarrier> *mbarriers = nullptr; ///< of shared memory
 
   bool holdsMBarrier(uint64_t address, uint64_t bytes) const {
@@ -201,6 +207,9 @@ public:
   /// without data.
   Place reachTogether(Warp &warp, const Operation &operation, const uint64_t *addresses, uint32_t active,
                       uint32_t bytes, Access access);
+  /// Ends the launch with `what` of an access that nothing orders with `other`, as Races describes it.
+  Outcome failRace(const Warp &warp, const Operation &operation, uint32_t lanes, const std::string &what,
+                   const std::string &other, bool isProxy);
   /// Ends the launch with what `warp` did wrong at `operation`.
   Outcome fail(const Warp &warp, const Operation &operation, uint32_t lanes, std::string what, std::string remedy = "");
   Split &split(Warp &warp) const { return warp.splits[warp.current]; }
@@ -277,7 +286,8 @@ template <class Body> inline void forLanes(uint32_t active, Body body) {
 /// Whether the lanes of `mask` that still run are all in `active`, whose masks have to be the same: Next, or Wait.
 Outcome membersAreHere(Machine &machine, Warp &warp, const Operation &operation, uint32_t active, Slot mask);
 
-/// Generic writes that the lanes know of are seen by copies and matrix products from now on.
+/// Generic writes that the lanes know of, to the memories whose bits are set in `target`, are seen by copies and matrix
+/// products from now on.
 Outcome fenceProxy(Machine &machine, Warp &warp, const Operation &operation, uint32_t active);
 
 /// "(0, 1, 0)"

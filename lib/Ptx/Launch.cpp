@@ -25,7 +25,7 @@ Outcome Machine::fail(const Warp &warp, const Operation &operation, uint32_t lan
     return Outcome::Failed;
   const Instruction &instruction = operation.instruction < program.function.code.size()
                                        ? program.function.code[operation.instruction]
-                                       : Instruction{};
+                                       : Instruction{"exit", {}, {}}; // behind the last
   char mask[16];
   std::snprintf(mask, sizeof mask, "0x%x", lanes);
   finding = Error{program.moduleName + ":" + std::to_string(operation.line),

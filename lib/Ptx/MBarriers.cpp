@@ -9,6 +9,8 @@
 #include "Integers.h"
 #include "Races.h"
 
+#include <algorithm>
+
 namespace k2c::ptx {
 
 namespace {
@@ -34,8 +36,11 @@ Outcome init(Machine &machine, Warp &warp, const Operation &o, uint32_t active) 
     MBarrier &made = cta.mbarriers[address];
     made.expected = count;
     made.pending = count;
-    if (machine.races)
+    if (machine.races) {
       made.agent = machine.races->addAgent(warp);
+      made.object = machine.races->addAgent(warp);
+      machine.races->make(warp, lane, made.object);
+    }
   }
   machine.quiet = 0;
   return Outcome::Next;
@@ -58,6 +63,23 @@ Outcome invalidate(Machine &machine, Warp &warp, const Operation &o, uint32_t ac
 /// What an arrival is, in Operation::target.
 enum Arrival : uint32_t { Arrives = 1, ExpectsBytes = 2, Drops = 4, CompletesBytes = 8 };
 
+/// An arrival at an mbarrier of another CTA whose scope does not hold that orders reads before writes, and copies
+/// before copies, as published kernels rely on, and no more.
+void give(Races &races, Warp &warp, const Operation &o, uint32_t one, bool isFar, MBarrier &object) {
+  Knowledge given;
+  if (o.strength == Strength::Relaxed)
+    races.releaseFenced(warp, one, isFar ? std::max(o.scope, Scope::Cluster) : o.scope, given);
+  else
+    races.release(warp, one, given);
+  if (!isFar)
+    return object.given.join(given);
+  if (o.strength == Strength::Relaxed || o.scope != Scope::Cta)
+    return object.givenFar.join(given);
+  Knowledge reads;
+  reads.reads = given.reads;
+  object.given.join(reads);
+}
+
 /// sources: address, count of arrivals (or noSlot: 1), bytes; destination: the phase that it arrives in.
 Outcome arrive(Machine &machine, Warp &warp, const Operation &o, uint32_t active) {
   for (uint32_t left = active; left != 0; left &= left - 1) {
@@ -73,8 +95,10 @@ Outcome arrive(Machine &machine, Warp &warp, const Operation &o, uint32_t active
       object->bytes += bytes;
     if (o.target & CompletesBytes)
       object->bytes -= bytes;
-    if (machine.races && o.strength == Strength::Release)
-      machine.races->release(warp, one, object->given);
+    if (machine.races && (o.target & Arrives)) {
+      uint64_t address = addressOf(warp, o, lane);
+      give(*machine.races, warp, o, one, machine.sharedAt(warp, address) != warp.cta, *object);
+    }
     const int64_t count = !(o.target & Arrives)    ? 0
                           : o.sources[1] == noSlot ? 1
                                                    : warp.source<uint32_t>(o.sources[1])[lane];
@@ -90,6 +114,19 @@ Outcome arrive(Machine &machine, Warp &warp, const Operation &o, uint32_t active
 
 /// What a wait is, in Operation::target.
 enum Wait : uint32_t { ByParity = 1, MayBlock = 2 };
+
+void take(Races &races, Warp &warp, const Operation &o, uint32_t one, const MBarrier &object) {
+  if (o.strength == Strength::Relaxed) {
+    races.acquireLater(warp, one, Scope::Cta, object.passed);
+    return races.acquireLater(warp, one, Scope::Cluster, object.passedFar);
+  }
+  races.acquire(warp, one, object.passed);
+  if (o.scope != Scope::Cta)
+    return races.acquire(warp, one, object.passedFar);
+  Knowledge reads;
+  reads.reads = object.passedFar.reads;
+  races.acquire(warp, one, reads);
+}
 
 /// sources: address, phase or parity; destination: whether it is complete. A wait that may block does, now and then
 /// not, as the ISA allows; a lane whose phase is not complete holds all.
@@ -125,8 +162,8 @@ Outcome wait(Machine &machine, Warp &warp, const Operation &o, uint32_t active) 
                           "let who arrives wait for who waits");
     isComplete |= at.awaited && object->phase > *at.awaited;
     complete |= uint32_t(isComplete) << lane;
-    if (isComplete && machine.races && o.strength == Strength::Acquire)
-      machine.races->acquire(warp, uint32_t(1) << lane, object->passed);
+    if (isComplete && machine.races)
+      take(*machine.races, warp, o, uint32_t(1) << lane, *object);
   }
   if (complete != active && (o.target & MayBlock) && machine.random() % 16 != 0) {
     at.awaited = awaited;
@@ -250,14 +287,32 @@ void decodeMBarrier(Decoder &d) {
 
 } // namespace
 
+static MBarrier *find(Machine &machine, Warp &warp, const Operation &operation, Cta *cta, uint64_t address, int lane,
+                      bool isProxy) {
+  const auto found = cta ? cta->mbarriers.find(address) : std::map<uint64_t, MBarrier>::iterator();
+  if (!cta || found == cta->mbarriers.end()) {
+    machine.fail(warp, operation, uint32_t(1) << lane,
+                 "there is no mbarrier at shared address " + std::to_string(address), "use mbarrier.init before");
+    return nullptr;
+  }
+  if (machine.races && !machine.races->isMade(warp, lane, found->second.object, isProxy)) {
+    machine.fail(warp, operation, uint32_t(1) << lane,
+                 "it uses the mbarrier at shared address " + std::to_string(address) +
+                     ", and nothing orders it with its mbarrier.init",
+                 isProxy ? "let fence.mbarrier_init or fence.proxy.async, and a barrier, be between them"
+                         : "let a barrier be between them");
+    return nullptr;
+  }
+  return &found->second;
+}
+
 MBarrier *mbarrierAt(Machine &machine, Warp &warp, const Operation &operation, uint64_t address, int lane) {
   Cta *cta = machine.sharedAt(warp, address);
-  if (cta)
-    if (const auto found = cta->mbarriers.find(address); found != cta->mbarriers.end())
-      return &found->second;
-  machine.fail(warp, operation, uint32_t(1) << lane,
-               "there is no mbarrier at shared address " + std::to_string(address), "use mbarrier.init before");
-  return nullptr;
+  return find(machine, warp, operation, cta, address, lane, false);
+}
+
+MBarrier *mbarrierOf(Machine &machine, Warp &warp, const Operation &operation, Cta &cta, uint64_t address, int lane) {
+  return find(machine, warp, operation, &cta, address, lane, true);
 }
 
 std::string advance(MBarrier &object) {
@@ -269,6 +324,8 @@ std::string advance(MBarrier &object) {
   object.pending = object.expected;
   object.passed.join(object.given);
   object.given = {};
+  object.passedFar.join(object.givenFar);
+  object.givenFar = {};
   return "";
 }
 

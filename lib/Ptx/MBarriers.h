@@ -6,8 +6,11 @@
 
 namespace k2c::ptx {
 
-/// The object at an address as `lane` sees it; null: there is none, which has been recorded.
+/// The object at an address as `lane` sees it; null: there is none, or the lane does not know that there is, which has
+/// been recorded.
 MBarrier *mbarrierAt(Machine &machine, Warp &warp, const Operation &operation, uint64_t address, int lane);
+/// The one at an address of `cta`, for the asynchronous proxy.
+MBarrier *mbarrierOf(Machine &machine, Warp &warp, const Operation &operation, Cta &cta, uint64_t address, int lane);
 
 /// Begins the next phase if the current one is complete. What is wrong; empty: nothing.
 std::string advance(MBarrier &object);

@@ -54,8 +54,8 @@ bool mayCopy(Machine &machine, Warp &warp, const Operation &operation, int lane,
     return false;
   };
   const auto race = [&](const std::string &where, const std::string &other) {
-    return refuse("it copies " + where + ", and nothing orders it with " + other,
-                  "let a barrier or a wait, and a proxy fence behind what threads have written, be between them");
+    machine.failRace(warp, operation, uint32_t(1) << lane, "it copies " + where, other, true);
+    return false;
   };
   for (const Piece &piece : pieces) {
     const uint64_t offset = piece.shared - firstSharedAddress, size = cta.shared.size();
@@ -67,8 +67,9 @@ bool mayCopy(Machine &machine, Warp &warp, const Operation &operation, int lane,
     if (!isToShared && piece.global && !cta.sharedWritten.has(offset, piece.bytes))
       return refuse("it copies bytes at " + at + " that were never written", "write them first");
     if (machine.races)
-      if (const std::string other = machine.races->copy(warp, operation, lane, isToShared ? writtenBy : readBy, time,
-                                                        true, cta.shared.data(), size, offset, piece.bytes, isToShared);
+      if (const std::string other =
+              machine.races->copy(warp, operation, lane, isToShared ? writtenBy : readBy, time, true,
+                                  {cta.shared.data(), size, Proxied::Shared, offset, piece.bytes}, isToShared);
           !other.empty())
         return race("bytes at " + at, other);
     if (!piece.global)
@@ -84,8 +85,8 @@ bool mayCopy(Machine &machine, Warp &warp, const Operation &operation, int lane,
       return refuse("it copies bytes of '" + range->name + "' that were never written", "write them first");
     if (machine.races)
       if (const std::string other =
-              machine.races->copy(warp, operation, lane, isToShared ? readBy : writtenBy, time, true, range->data,
-                                  range->bytes, first, piece.bytes, !isToShared);
+              machine.races->copy(warp, operation, lane, isToShared ? readBy : writtenBy, time, true,
+                                  {range->data, range->bytes, Proxied::Global, first, piece.bytes}, !isToShared);
           !other.empty())
         return race("bytes of '" + range->name + "'", other);
   }

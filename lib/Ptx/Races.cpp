@@ -1,7 +1,8 @@
 //===- Races.cpp - Accesses that nothing orders ---------------------------===//
 //
 // A word of four bytes has a list of accesses: the last writes, and the reads since. An access that happens after
-// another of the same bytes takes its place, as who comes after the later one comes after the earlier one, too.
+// another of the same bytes takes its place, as who comes after the later one comes after the earlier one, too. What
+// lanes do again and again, each with words of its own, changes one node in its place.
 //
 //===----------------------------------------------------------------------===//
 #include "Races.h"
@@ -20,16 +21,14 @@ bool Races::isInScope(uint32_t warp, uint32_t other, Scope scope) const {
 
 /// Whether who makes `made`, and knows this much, comes after `node`. What threads have written is seen by the
 /// asynchronous proxy behind a proxy fence only.
-bool Races::isOrdered(const Node &node, const Node &made, const Knowledge &known) const {
-  const Clock &clock = made.isProxy && node.isWrite && !node.isProxy ? known.async : known.all;
-  for (uint32_t left = node.lanes; left != 0; left &= left - 1) {
-    const uint32_t number = node.first + static_cast<uint32_t>(__builtin_ctz(left));
-    const bool isSame = made.isAgent == node.isAgent && clusterOf(made.warp) == clusterOf(node.warp) &&
-                        number - made.first < warpLanes && (made.lanes >> (number - made.first) & 1);
-    if (!(isSame && !made.isAgent) && !clock.covers({clusterOf(node.warp), number}, node.time))
-      return false;
-  }
-  return true;
+bool Races::isOrdered(const Node &node, const Node &made, const Knowledge &known, Proxied where) const {
+  const Clock &clock = !node.isWrite || (node.isProxy && made.isProxy) ? known.reads
+                       : made.isProxy && !node.isProxy                 ? known.async[static_cast<size_t>(where)]
+                                                                       : known.all;
+  uint32_t others = node.lanes;
+  if (!made.isAgent && !node.isAgent && node.warp == made.warp)
+    others &= ~made.lanes; // a thread comes after itself
+  return clock.covers({clusterOf(node.warp), node.first}, others, node.time);
 }
 
 std::string Races::describe(const Node &node) const {
@@ -41,25 +40,38 @@ std::string Races::describe(const Node &node) const {
          lanes;
 }
 
+/// Puts `made` in front of a list.
+void Races::take(uint32_t &head, Node &made) {
+  made.next = head;
+  if (freed != 0) {
+    head = freed;
+    freed = nodes[freed].next;
+    nodes[head] = made;
+    return;
+  }
+  head = static_cast<uint32_t>(nodes.size());
+  nodes.push_back(made);
+}
+
 /// Adds `made` to the accesses of a word, from which what it supersedes goes.
 std::string Races::note(Memory &memory, uint64_t word, Node &made, const Knowledge &known) {
   uint32_t *link = &memory.heads[word];
   for (uint32_t at = *link; at != 0; at = *link) {
     Node &node = nodes[at];
-    const bool isSame = node.warp == made.warp && node.time == made.time && node.isAgent == made.isAgent &&
-                        node.instruction == made.instruction && (!made.isAgent || node.first == made.first);
-    if ((node.bytes & made.bytes) == 0 || (isSame && node.isWrite == made.isWrite)) {
-      if (isSame && node.bytes == made.bytes && node.isWrite == made.isWrite) {
+    const bool isOne = isSame(node, made);
+    if ((node.bytes & made.bytes) == 0 || (isOne && node.isWrite == made.isWrite)) {
+      if (isOne && node.bytes == made.bytes && node.isWrite == made.isWrite) {
         node.lanes |= made.lanes;
         return "";
       }
       link = &node.next;
       continue;
     }
-    const bool isConflict = (node.isWrite || made.isWrite) && !isSame;
-    const bool isBefore = isOrdered(node, made, known);
+    const bool isConflict = (node.isWrite || made.isWrite) && !isOne;
+    const bool isBefore = isOrdered(node, made, known, memory.where);
+    const bool isWhole = node.bytes == made.bytes && node.element == made.element;
     if (isConflict && !isBefore &&
-        !(node.isStrong && made.isStrong && isInScope(made.warp, node.warp, made.scope) &&
+        !(node.isStrong && made.isStrong && isWhole && isInScope(made.warp, node.warp, made.scope) &&
           isInScope(node.warp, made.warp, node.scope)))
       return describe(node);
     if (isBefore && (node.bytes & ~made.bytes) == 0 && (made.isWrite || !node.isWrite)) {
@@ -71,55 +83,105 @@ std::string Races::note(Memory &memory, uint64_t word, Node &made, const Knowled
     }
     link = &node.next;
   }
-  uint32_t at = freed;
-  if (at == 0) {
-    at = static_cast<uint32_t>(nodes.size());
-    nodes.emplace_back(); // `link` may point into the old ones: it is not used again
-  } else {
-    freed = nodes[at].next;
-  }
-  made.next = memory.heads[word];
-  nodes[at] = made;
-  memory.heads[word] = at;
+  take(memory.heads[word], made);
   return "";
 }
 
-Races::Memory &Races::memoryAt(const void *data, uint64_t size) {
-  Memory &memory = memories[data];
-  memory.heads.resize((size + wordBytes - 1) / wordBytes);
+Races::Memory &Races::memoryAt(const Touched &at) {
+  if (last && lastData == at.data)
+    return *last;
+  Memory &memory = memories[at.data];
+  memory.where = at.where;
+  memory.heads.resize((at.size + wordBytes - 1) / wordBytes);
+  last = &memory;
+  lastData = at.data;
   return memory;
 }
 
 /// The bytes of `word` among `count` from `offset` on, a bit each.
 static uint8_t bytesOfWord(uint64_t word, uint64_t offset, uint64_t count) {
+  const uint64_t first = word * wordBytes;
+  if (offset <= first && offset + count >= first + wordBytes)
+    return 0xf;
   uint8_t bytes = 0;
-  for (uint64_t byte = 0; byte < wordBytes; ++byte)
-    if (word * wordBytes + byte >= offset && word * wordBytes + byte < offset + count)
-      bytes |= uint8_t(1 << byte);
+  for (uint64_t byte = first; byte < first + wordBytes; ++byte)
+    if (byte >= offset && byte < offset + count)
+      bytes |= uint8_t(1 << (byte - first));
   return bytes;
 }
 
-std::string Races::access(Warp &warp, const Operation &operation, int lane, const void *data, uint64_t size,
-                          uint64_t offset, uint32_t bytes, Access access) {
-  Memory &memory = memoryAt(data, size);
-  const WarpClocks &own = *warp.clocks;
+Races::Node Races::nodeOf(const Warp &warp, const Operation &operation, Access access) const {
   Node made{};
-  made.warp = own.number;
-  made.first = agentOf(own.number, 0).number;
-  made.time = own.time;
+  made.warp = warp.clocks->number;
+  made.first = agentOf(made.warp, 0).number;
+  made.time = warp.clocks->time;
   made.instruction = operation.instruction;
   made.isWrite = access != Access::Read;
   made.isStrong = operation.strength != Strength::Weak;
   made.scope = operation.scope;
-  for (uint64_t word = offset / wordBytes; word * wordBytes < offset + bytes; ++word) {
+  return made;
+}
+
+std::string Races::access(Warp &warp, const Operation &operation, int lane, const Touched &at, Access access) {
+  Memory &memory = memoryAt(at);
+  Node made = nodeOf(warp, operation, access);
+  const auto element = static_cast<uint32_t>(operation.bytes != 0 ? operation.bytes : at.bytes);
+  made.element = static_cast<uint8_t>(made.isStrong ? element : 0);
+  const Knowledge &known = warp.clocks->known[lane];
+  const auto *data = static_cast<const std::byte *>(at.data);
+  if (access == Access::ReadWrite) // lanes go one after another
+    settle();
+  if (made.isStrong)
+    for (uint64_t offset = at.offset; offset < at.offset + at.bytes; offset += element) {
+      Location &location = locationAt(memory, offset, element, data + offset);
+      if (access == Access::ReadWrite)
+        see(location.versions.back(), warp, operation, lane);
+    }
+  for (uint64_t word = at.offset / wordBytes; word * wordBytes < at.offset + at.bytes; ++word) {
     made.lanes = uint32_t(1) << lane;
-    made.bytes = bytesOfWord(word, offset, bytes);
-    if (made.isStrong && access != Access::Write)
-      see(memory, word, warp, operation, lane);
-    if (std::string other = note(memory, word, made, own.known[lane]); !other.empty())
+    made.bytes = bytesOfWord(word, at.offset, at.bytes);
+    if (std::string other = note(memory, word, made, known); !other.empty())
       return other;
-    if (made.isWrite && (made.isStrong || !memory.published.empty()))
-      publish(memory, word, warp, operation, lane, access);
+  }
+  if (made.isWrite && !made.isStrong)
+    forgetVersions(memory, at.offset, at.bytes);
+  else if (made.isWrite)
+    for (uint64_t offset = at.offset; offset < at.offset + at.bytes; offset += element)
+      publish(memory.locations.find(offset)->second, warp, operation, lane, access, data + offset);
+  return "";
+}
+
+std::string Races::accessTogether(Warp &warp, const Operation &operation, uint32_t active, const Touched &at,
+                                  const uint64_t *offsets, uint32_t bytes, Access access) {
+  Memory &memory = memoryAt(at);
+  Node made = nodeOf(warp, operation, access);
+  const bool isWhole = bytes % wordBytes == 0;
+  for (uint32_t left = active; left != 0; left &= left - 1) {
+    const int lane = __builtin_ctz(left);
+    const uint64_t offset = offsets[lane];
+    const uint32_t own = left & -left;
+    for (uint64_t word = offset / wordBytes; word * wordBytes < offset + bytes; ++word) {
+      made.bytes = isWhole ? 0xf : bytesOfWord(word, offset, bytes);
+      if (const uint32_t head = memory.heads[word]; head != 0) {
+        Node &node = nodes[head];
+        if (node.bytes == made.bytes && node.isWrite == made.isWrite && isSame(node, made)) {
+          node.lanes |= own; // others of the instruction have been there
+          continue;
+        }
+        if (node.next == 0 && node.bytes == made.bytes && node.warp == made.warp && node.lanes == own &&
+            !node.isAgent && (made.isWrite || !node.isWrite)) {
+          made.next = 0;
+          made.lanes = own;
+          node = made;
+          continue;
+        }
+      }
+      made.lanes = own;
+      if (std::string other = note(memory, word, made, warp.clocks->known[lane]); !other.empty())
+        return other;
+    }
+    if (made.isWrite && !memory.locations.empty())
+      forgetVersions(memory, offset, bytes);
   }
   return "";
 }
@@ -130,8 +192,8 @@ Agent Races::addAgent(const Warp &warp) {
 }
 
 std::string Races::copy(Warp &warp, const Operation &operation, int lane, const Agent &agent, uint32_t time,
-                        bool isProxy, const void *data, uint64_t size, uint64_t offset, uint64_t bytes, bool isWrite) {
-  Memory &memory = memoryAt(data, size);
+                        bool isProxy, const Touched &at, bool isWrite) {
+  Memory &memory = memoryAt(at);
   Node made{};
   made.warp = warp.clocks->number;
   made.first = agent.number;
@@ -140,88 +202,34 @@ std::string Races::copy(Warp &warp, const Operation &operation, int lane, const 
   made.isWrite = isWrite;
   made.isAgent = true;
   made.isProxy = isProxy;
-  for (uint64_t word = offset / wordBytes; word * wordBytes < offset + bytes; ++word) {
+  for (uint64_t word = at.offset / wordBytes; word * wordBytes < at.offset + at.bytes; ++word) {
     made.lanes = 1;
-    made.bytes = bytesOfWord(word, offset, bytes);
+    made.bytes = bytesOfWord(word, at.offset, at.bytes);
+    if (const uint32_t head = memory.heads[word]; head != 0)
+      if (Node &node = nodes[head]; node.bytes == made.bytes && node.isWrite == isWrite && node.isAgent &&
+                                    node.first == made.first && node.time == time && node.warp == made.warp &&
+                                    node.instruction == made.instruction)
+        continue;
     if (std::string other = note(memory, word, made, warp.clocks->known[lane]); !other.empty())
       return other;
   }
+  if (isWrite)
+    forgetVersions(memory, at.offset, at.bytes);
   return "";
 }
 
-void Races::fenceProxy(Warp &warp, uint32_t lanes) {
-  WarpClocks &own = *warp.clocks;
-  for (uint32_t left = lanes; left != 0; left &= left - 1) {
-    Knowledge &known = own.known[__builtin_ctz(left)];
-    known.async = known.all;
-    known.async.add(agentOf(own.number, 0), left & -left, own.time);
-  }
-}
-
-void Races::learn(Warp &warp, uint32_t lanes, const Agent &agent, uint32_t time) {
-  for (uint32_t left = lanes; left != 0; left &= left - 1)
-    warp.clocks->known[__builtin_ctz(left)].all.add(agent, 1, time);
-}
-
-/// A strong write publishes what its thread knows if it releases, or what the fence before it released. A write that is
-/// no part of an atomic operation ends what others have published there.
-void Races::publish(Memory &memory, uint64_t word, Warp &warp, const Operation &operation, int lane, Access access) {
-  WarpClocks &own = *warp.clocks;
-  const bool isRelease = operation.strength == Strength::Release || operation.strength == Strength::AcquireRelease;
-  const auto found = memory.published.find(word);
-  if (access != Access::ReadWrite && found != memory.published.end())
-    memory.published.erase(found);
-  if (operation.strength == Strength::Weak || (!isRelease && !(own.isFenced >> lane & 1)))
-    return;
-  Published &published = memory.published[word];
-  Knowledge given = isRelease ? own.known[lane] : own.fenced[lane];
-  if (isRelease)
-    given.all.add(agentOf(own.number, 0), uint32_t(1) << lane, own.time);
-  published.knowledge.join(given);
-  published.scope = isRelease ? operation.scope : std::min(operation.scope, own.fenceScope[lane]);
-  published.warp = own.number;
-}
-
-/// A strong read sees what was published there: at once if it acquires, else at the next fence.
-void Races::see(Memory &memory, uint64_t word, Warp &warp, const Operation &operation, int lane) {
-  WarpClocks &own = *warp.clocks;
-  const auto found = memory.published.find(word);
-  if (found == memory.published.end() || !isInScope(found->second.warp, own.number, found->second.scope) ||
-      !isInScope(own.number, found->second.warp, operation.scope))
-    return;
-  const bool isAcquire = operation.strength == Strength::Acquire || operation.strength == Strength::AcquireRelease;
-  (isAcquire ? own.known : own.pending)[lane].join(found->second.knowledge);
-}
-
-void Races::release(Warp &warp, uint32_t lanes, Knowledge &given) {
-  WarpClocks &own = *warp.clocks;
-  for (uint32_t left = lanes; left != 0; left &= left - 1)
-    given.join(own.known[__builtin_ctz(left)]);
-  given.all.add(agentOf(own.number, 0), lanes, own.time);
-}
-
-void Races::acquire(Warp &warp, uint32_t lanes, const Knowledge &given) {
-  for (uint32_t left = lanes; left != 0; left &= left - 1)
-    warp.clocks->known[__builtin_ctz(left)].join(given);
-}
-
-void Races::meet(Warp &warp, uint32_t lanes) {
-  Knowledge all;
-  release(warp, lanes, all);
-  acquire(warp, lanes, all);
-}
-
-void Races::fence(Warp &warp, const Operation &operation, uint32_t lanes) {
-  WarpClocks &own = *warp.clocks;
-  for (uint32_t left = lanes; left != 0; left &= left - 1) {
-    const int lane = __builtin_ctz(left);
-    own.known[lane].join(own.pending[lane]);
-    own.pending[lane] = {};
-    own.fenced[lane] = own.known[lane];
-    own.fenced[lane].all.add(agentOf(own.number, 0), uint32_t(1) << lane, own.time);
-    own.isFenced |= uint32_t(1) << lane;
-    own.fenceScope[lane] = operation.scope;
-  }
+std::string Races::strangerTo(const Warp &warp, const void *data, const Knowledge &known) const {
+  const auto found = memories.find(data);
+  if (found == memories.end())
+    return "";
+  for (uint32_t at : found->second.heads)
+    for (; at != 0; at = nodes[at].next) {
+      const Node &node = nodes[at];
+      if (node.warp / warpsOfCta != warp.clocks->number / warpsOfCta &&
+          !(node.isWrite ? known.all : known.reads).covers({clusterOf(node.warp), node.first}, node.lanes, node.time))
+        return describe(node);
+    }
+  return "";
 }
 
 } // namespace k2c::ptx

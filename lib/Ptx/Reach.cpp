@@ -1,4 +1,10 @@
 //===- Reach.cpp - From an address to bytes -------------------------------===//
+//
+// An address lies in a window, and there in a memory; every access is checked for bounds, alignment, bytes that were
+// never written and, in a strict launch, races. Lanes that access one memory are checked together; where something is
+// wrong with one of them, lane by lane, which finds the one to name.
+//
+//===----------------------------------------------------------------------===//
 #include "Races.h"
 
 #include <algorithm>
@@ -37,8 +43,13 @@ Place Machine::place(Warp &warp, Window window, uint64_t &address, int lane) {
   switch (window) {
   case Window::Shared:
     if (Cta *cta = sharedAt(warp, address))
-      return {"shared",           firstSharedAddress,  cta->shared.size(),
-              cta->shared.data(), &cta->sharedWritten, &cta->mbarriers};
+      return {"shared",
+              firstSharedAddress,
+              cta->shared.size(),
+              cta->runningWarps == 0 ? nullptr : cta->shared.data(),
+              &cta->sharedWritten,
+              cta,
+              &cta->mbarriers};
     return {"shared"};
   case Window::Local:
     return {"local", 0, program.localBytes, warp.local.data() + static_cast<uint64_t>(lane) * program.localBytes,
@@ -61,7 +72,8 @@ Place Machine::place(Warp &warp, Window window, uint64_t &address, int lane) {
 /// which says what is wrong with it.
 Place Machine::reachTogether(Warp &warp, const Operation &operation, const uint64_t *addresses, uint32_t active,
                              uint32_t bytes, Access access) {
-  if (races || operation.window == Window::Local || (operation.window == Window::Param && access != Access::Read))
+  if ((races && operation.strength != Strength::Weak) || operation.window == Window::Local ||
+      (operation.window == Window::Param && access != Access::Read))
     return {};
   uint64_t lowest = ~uint64_t(0), highest = 0, bits = 0;
   forLanes(active, [&](int lane) {
@@ -93,8 +105,22 @@ Place Machine::reachTogether(Warp &warp, const Operation &operation, const uint6
     if (!isWritten)
       return {};
   }
+  if (races && found.written) {
+    uint64_t offsets[warpLanes];
+    forLanes(active, [&](int lane) { offsets[lane] = offset + (addresses[lane] - lowest); });
+    const Touched at{found.data, found.size, found.cta ? Proxied::Shared : Proxied::Global, 0, 0};
+    if (!races->accessTogether(warp, operation, active, at, offsets, bytes, access).empty())
+      return {};
+  }
   found.first += lowest - address; // as the lanes see it
   return found;
+}
+
+Outcome Machine::failRace(const Warp &warp, const Operation &operation, uint32_t lanes, const std::string &what,
+                          const std::string &other, bool isProxy) {
+  return fail(warp, operation, lanes, what + ", and nothing orders it with " + other,
+              isProxy ? "let a barrier or a wait, and a proxy fence behind what threads have written, be between them"
+                      : "let a barrier, or a release and an acquire, be between them");
 }
 
 std::byte *Machine::reach(Warp &warp, const Operation &operation, uint64_t address, int lane, uint32_t bytes,
@@ -111,6 +137,8 @@ std::byte *Machine::reach(Warp &warp, const Operation &operation, uint64_t addre
   const bool isOutside = !found.data || address < found.first || offset > found.size || bytes > found.size - offset;
   if (isOutside || address % bytes != 0)
     symptom = isOutside ? Symptom::IllegalAddress : Symptom::Misaligned;
+  if (!found.data && found.cta)
+    return refuse("of a CTA that has ended", "let a barrier of the cluster be before its end");
   if (!found.data)
     return refuse("where there is no memory", "stay within what the launch gives");
   if (isOutside)
@@ -127,11 +155,19 @@ std::byte *Machine::reach(Warp &warp, const Operation &operation, uint64_t addre
       return refuse("of which some were never written", "write them first");
     if (access != Access::Read)
       found.written->add(offset, bytes);
-    if (races)
-      if (const std::string other = races->access(warp, operation, lane, found.data, found.size, offset, bytes, access);
-          !other.empty())
-        return refuse("and nothing orders it with " + other,
-                      "let a barrier, or a release and an acquire, be between them");
+    if (races) {
+      const Touched at{found.data, found.size, found.cta ? Proxied::Shared : Proxied::Global, offset, bytes};
+      if (const std::string other = races->access(warp, operation, lane, at, access); !other.empty()) {
+        failRace(warp, operation, uint32_t(1) << lane,
+                 "it accesses " + std::to_string(bytes) + " bytes at " + found.space + " address " +
+                     hexadecimal(address),
+                 other, false);
+        return nullptr;
+      }
+      if (access == Access::Read && operation.strength != Strength::Weak)
+        if (const std::byte *older = races->older(warp, operation, lane, at, random()))
+          return const_cast<std::byte *>(older); // is read
+    }
   }
   return found.data + offset;
 }

@@ -59,6 +59,7 @@ void Machine::start(uint64_t number) {
     cta.shared.assign(program.sharedBytes + launch.sharedBytes, std::byte(0xcd));
     cta.sharedWritten = ByteSet(cta.shared.size());
     cta.warps.resize(warpsOfCta);
+    cta.runningWarps = warpsOfCta;
     for (uint32_t i = 0; i < warpsOfCta; ++i) {
       cta.warps[i].index = i;
       startWarp(cta, cta.warps[i]);
@@ -70,6 +71,8 @@ void Machine::start(uint64_t number) {
 
 void Machine::end(Warp &warp, uint32_t lanes) {
   warp.live &= ~lanes;
+  if (races)
+    races->release(warp, lanes, warp.cta->ended);
   Split &ended = split(warp);
   ended.lanes &= ~lanes;
   if (ended.lanes == 0)
@@ -142,6 +145,8 @@ bool Machine::step(Warp &warp) {
     if (warp.clocks)
       ++warp.clocks->time;
     outcome = operation.run(*this, warp, operation, active);
+    if (races && operation.strength != Strength::Weak)
+      races->settle();
     if (outcome == Outcome::Wait || outcome == Outcome::Failed)
       return false;
     for (uint32_t i = 0; i < operation.markedCount; ++i)
@@ -216,7 +221,12 @@ void Machine::reportDeadlock(const std::string &what) {
 
 /// A warp has ended, and its cluster with the last of them.
 void Machine::retire(size_t index) {
-  Cluster *cluster = running[index]->cta->cluster;
+  Warp &ended = *running[index];
+  Cta &cta = *ended.cta;
+  Cluster *cluster = cta.cluster;
+  if (--cta.runningWarps == 0 && races)
+    if (const std::string other = races->strangerTo(ended, cta.shared.data(), cta.ended); !other.empty())
+      failRace(ended, program.code.back(), ended.started, "its CTA ends", other, false);
   running[index] = running.back();
   running.pop_back();
   if (--cluster->runningWarps != 0)

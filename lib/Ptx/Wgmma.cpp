@@ -38,13 +38,10 @@ bool readShared(Machine &machine, Warp &warp, const Operation &o, uint64_t addre
   if (!machine.races)
     return true;
   const std::string other = machine.races->copy(warp, o, 0, warp.products.agent, warp.products.closed + 1, true,
-                                                cta.shared.data(), size, offset, bytes, false);
+                                                {cta.shared.data(), size, Proxied::Shared, offset, bytes}, false);
   if (other.empty())
     return true;
-  machine.fail(warp, o, allLanes,
-               "it multiplies bytes at shared address " + std::to_string(address) + ", and nothing orders it with " +
-                   other,
-               "let a barrier or a wait, and a proxy fence behind what threads have written, be between them");
+  machine.failRace(warp, o, allLanes, "it multiplies bytes at shared address " + std::to_string(address), other, true);
   return false;
 }
 
