@@ -68,20 +68,10 @@ bool load(Machine &machine, Warp &warp, const Operation &o, int lane, Cta &cta,
   if (!object)
     return false;
   const auto time = static_cast<uint32_t>(object->phase + 1);
-  if (!mayCopy(machine, warp, o, lane, cta, *pieces, true, object->agent, object->agent, time))
+  if (!mayCopy(machine, warp, o, lane, cta, *pieces, {true, true, object->agent, object->agent, time}))
     return false;
   machine.defer(warp, [&machine, &warp, &o, &cta, object, lane, time, pieces] {
-    int64_t bytes = 0;
-    for (const Piece &piece : *pieces) {
-      std::byte *to = cta.shared.data() + (piece.shared - firstSharedAddress);
-      if (piece.global)
-        std::memcpy(to, piece.global, piece.bytes);
-      else
-        std::memset(to, 0, piece.bytes);
-      cta.sharedWritten.add(piece.shared - firstSharedAddress, piece.bytes);
-      bytes += piece.bytes;
-    }
-    object->bytes -= bytes;
+    object->bytes -= static_cast<int64_t>(fill(cta, *pieces));
     if (machine.races)
       object->given.add(object->agent, 1, time);
     if (const std::string wrong = advance(*object); !wrong.empty())
@@ -131,7 +121,7 @@ void writePieces(Machine &machine, const Cta &cta, Outgoing &copy) {
   const std::byte *from = copy.read.data();
   for (const Piece &piece : copy.pieces) {
     if (piece.global) {
-      std::memcpy(piece.global, from, piece.bytes);
+      copy.combine ? copy.combine(piece.global, from, piece.bytes) : (void)std::memcpy(piece.global, from, piece.bytes);
       if (GlobalMemory::Range *range = machine.globalAt(piece.global, piece.bytes))
         range->written.add(static_cast<uint64_t>(piece.global - range->data), piece.bytes);
     }
@@ -154,9 +144,10 @@ Outcome copyOut(Machine &machine, Warp &warp, const Operation &o, uint32_t activ
       groups.reads = machine.races->addAgent(warp);
       groups.writes = machine.races->addAgent(warp);
     }
-    if (!mayCopy(machine, warp, o, lane, *cta, *pieces, false, groups.reads, groups.writes, groups.count + 1))
+    if (!mayCopy(machine, warp, o, lane, *cta, *pieces,
+                 {false, true, groups.reads, groups.writes, groups.count + 1, o.bytes}))
       return Outcome::Failed;
-    groups.open.push_back({std::move(*pieces), {}, false});
+    groups.open.push_back({std::move(*pieces), {}, false, o.combine});
   }
   return Outcome::Next;
 }
@@ -202,10 +193,10 @@ Outcome waitForGroups(Machine &machine, Warp &warp, const Operation &o, uint32_t
   return Outcome::Next;
 }
 
-/// cp.async.bulk[.tensor.Nd].shared::cluster.global.. or .global.shared::cta..
-void decodeCopy(Decoder &d) {
+/// cp[.reduce].async.bulk[.tensor.Nd].shared::cluster.global.. or .global.shared::cta..
+void decodeCopy(Decoder &d, bool isReduction) {
   Operation &made = d.operation();
-  const bool isTensor = d.accept("tensor");
+  const bool isTensor = !isReduction && d.accept("tensor");
   if (isTensor)
     made.target = IsTensor;
   if (isTensor) {
@@ -214,7 +205,7 @@ void decodeCopy(Decoder &d) {
       return decodeForm(d, nullptr, {});
     made.count = static_cast<uint8_t>(rank + 1);
   }
-  const bool isIn = d.acceptOneOf({"shared::cluster", "shared::cta"}) >= 0;
+  const bool isIn = !isReduction && d.acceptOneOf({"shared::cluster", "shared::cta"}) >= 0;
   if (isIn ? !d.accept("global") : !d.accept("global") || !d.accept("shared::cta"))
     return decodeForm(d, nullptr, {});
   if (isTensor)
@@ -224,6 +215,8 @@ void decodeCopy(Decoder &d) {
   if (isIn && d.accept("multicast::cluster"))
     made.target |= HasMask;
   const bool hasPolicy = d.accept("L2::cache_hint");
+  if (isReduction && !(made.combine = takeReduction(d)))
+    return decodeForm(d, nullptr, {});
   const size_t count = 2 + !isTensor + isIn + ((made.target & HasMask) != 0) + hasPolicy;
   d.expectOperands(count, count);
   if (d.hasFailed())
@@ -254,8 +247,11 @@ void decodeCopy(Decoder &d) {
 }
 
 void decodeCp(Decoder &d) {
-  if (!d.accept("async") || !d.accept("bulk"))
+  const bool isReduction = d.accept("reduce");
+  if (!d.accept("async"))
     return decodeForm(d, nullptr, {});
+  if (!d.accept("bulk") || (isReduction && d.nextModifier() != "global"))
+    return isReduction ? decodeForm(d, nullptr, {}) : decodeAsyncCopy(d);
   Operation &made = d.operation();
   if (d.accept("commit_group")) {
     d.expectOperands(0, 0);
@@ -269,7 +265,7 @@ void decodeCp(Decoder &d) {
     made.run = waitForGroups;
     return;
   }
-  decodeCopy(d);
+  decodeCopy(d, isReduction);
 }
 
 } // namespace
@@ -294,7 +290,10 @@ void addBulkCopies(Opcodes &opcodes) {
       return decodeForm(d, nullptr, {});
     d.operation().isAligned = true;
     d.expectOperands(1, 1);
-    d.constant(d.operandAt(0), "the number of registers");
+    if (const uint64_t count = d.constant(d.operandAt(0), "the number of registers");
+        count % 8 != 0 || count < 24 || count > 256)
+      d.fail("'" + d.instruction().spelling() + "' asks for " + std::to_string(count) + " registers",
+             "give a multiple of 8 from 24 to 256");
     d.operation().run = [](Machine &, Warp &, const Operation &, uint32_t) { return Outcome::Next; };
   };
 }

@@ -3,6 +3,8 @@
 // PTX ISA 9.7.6. A comparison of numbers is false where one operand is no number, unless its name ends in u.
 //
 //===----------------------------------------------------------------------===//
+#include "Floats.h"
+#include "Halves.h"
 #include "Integers.h"
 
 namespace k2c::ptx {
@@ -76,6 +78,40 @@ template <class T, Comparison c> Outcome setp(Machine &, Warp &warp, const Opera
   return Outcome::Next;
 }
 
+/// Halves become f32; `count`: two of them give a predicate each.
+template <Comparison c> Outcome setpOfHalves(Machine &, Warp &warp, const Operation &o, uint32_t active) {
+  const auto *a = warp.source<uint32_t>(o.sources[0]), *b = warp.source<uint32_t>(o.sources[1]);
+  const HalfFormat format = o.isSigned ? bf16Format : f16Format;
+  uint32_t lanes[2] = {};
+  forLanes(active, [&](int lane) {
+    for (int half = 0; half < 2; ++half)
+      lanes[half] |= uint32_t(holds<double, c>(valueOfHalf(static_cast<uint16_t>(a[lane] >> 16 * half), format),
+                                               valueOfHalf(static_cast<uint16_t>(b[lane] >> 16 * half), format)))
+                     << lane;
+  });
+  if (o.count == 1)
+    lanes[1] = ~lanes[0];
+  for (int i = 0; i < 2; ++i)
+    if (o.destinations[i] != noSlot)
+      warp.setPredicate(o.destinations[i], active, lanes[i]);
+  return Outcome::Next;
+}
+
+/// set.CmpOp.f32.f32 and .u32.f32: 1 and all bits set, where the comparison holds.
+template <Comparison c> Outcome set(Machine &, Warp &warp, const Operation &o, uint32_t active) {
+  const auto *a = warp.source<uint32_t>(o.sources[0]), *b = warp.source<uint32_t>(o.sources[1]);
+  auto *d = warp.destination<uint32_t>(o.destinations[0]);
+  forLanes(active, [&](int lane) {
+    d[lane] = holds<float, c>(valueOf<float>(a[lane]), valueOf<float>(b[lane])) ? uint32_t(o.immediate) : 0;
+  });
+  return Outcome::Next;
+}
+
+/// Handlers of `function` for each comparison.
+#define K2C_PTX_COMPARISONS(function)                                                                                  \
+  {function<Eq>,  function<Ne>,  function<Lt>,  function<Le>,  function<Gt>,  function<Ge>,  function<Equ>,            \
+   function<Neu>, function<Ltu>, function<Leu>, function<Gtu>, function<Geu>, function<Num>, function<Nan>}
+
 template <class T> constexpr std::array<Handler, 14> comparisonsOf() {
   return {setp<T, Eq>,  setp<T, Ne>,  setp<T, Lt>,  setp<T, Le>,  setp<T, Gt>,  setp<T, Ge>,  setp<T, Equ>,
           setp<T, Neu>, setp<T, Ltu>, setp<T, Leu>, setp<T, Gtu>, setp<T, Geu>, setp<T, Num>, setp<T, Nan>};
@@ -101,9 +137,42 @@ Handler comparison(Type type, int which) {
   }
 }
 
+int acceptComparison(Decoder &d) {
+  return d.acceptOneOf({"eq", "ne", "lt", "le", "gt", "ge", "equ", "neu", "ltu", "leu", "gtu", "geu", "num", "nan"});
+}
+
+void decodeSetpOfHalves(Decoder &d, int which) {
+  static constexpr Handler all[] = K2C_PTX_COMPARISONS(setpOfHalves);
+  const Type type = d.takeType();
+  d.expectOperands(3, 3);
+  if (which < 0 || d.hasFailed())
+    return decodeForm(d, nullptr, {});
+  Operation &made = d.operation();
+  made.run = all[which];
+  made.isSigned = type == Type::BF16 || type == Type::BF16x2;
+  made.count = kindOf(type) == TypeKind::Packed ? 2 : 1;
+  made.sources[0] = d.source(1, type);
+  made.sources[1] = d.source(2, type);
+  const Operand &to = d.operandAt(0);
+  const bool isPair = to.kind == Operand::Kind::Pair;
+  made.destinations[0] = d.destinationOrSink(isPair ? to.parts[0] : to, Type::Pred);
+  if (isPair)
+    made.destinations[1] = d.destinationOrSink(to.parts[1], Type::Pred);
+}
+
+void decodeSet(Decoder &d) {
+  static constexpr Handler all[] = K2C_PTX_COMPARISONS(set);
+  const int which = acceptComparison(d);
+  const Type to = d.takeType(), from = d.takeType();
+  const bool isKnown = which >= 0 && from == Type::F32 && (to == Type::F32 || to == Type::U32 || to == Type::S32);
+  decodeForm(d, isKnown ? all[which] : nullptr, {to, from, from});
+  d.operation().immediate = to == Type::F32 ? bitsOf<float>(1) : 0xffffffffu;
+}
+
 void decodeSetp(Decoder &d) {
-  int which =
-      d.acceptOneOf({"eq", "ne", "lt", "le", "gt", "ge", "equ", "neu", "ltu", "leu", "gtu", "geu", "num", "nan"});
+  int which = acceptComparison(d);
+  if (isHalf(d))
+    return decodeSetpOfHalves(d, which);
   const bool isUnsignedName = which < 0;
   if (isUnsignedName)
     if (const int name = d.acceptOneOf({"lo", "ls", "hi", "hs"}); name >= 0)
@@ -145,6 +214,7 @@ template <class T> Outcome selp(Machine &, Warp &warp, const Operation &o, uint3
 
 void addComparisons(Opcodes &opcodes) {
   opcodes["setp"] = decodeSetp;
+  opcodes["set"] = decodeSet;
   opcodes["selp"] = [](Decoder &d) {
     const Type type = d.takeType();
     decodeForm(d,

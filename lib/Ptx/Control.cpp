@@ -8,6 +8,7 @@
 #include "Races.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace k2c::ptx {
 
@@ -26,6 +27,50 @@ Outcome branch(Machine &machine, Warp &warp, const Operation &o, uint32_t active
   }
   at.pc = o.target;
   return Outcome::Jumped;
+}
+
+/// brx.idx: sources: which; `immediate` targets in `lists`.
+Outcome branchByTable(Machine &machine, Warp &warp, const Operation &o, uint32_t active) {
+  const uint32_t *which = warp.source<uint32_t>(o.sources[0]);
+  uint32_t strangers = 0;
+  forLanes(active, [&](int lane) { strangers |= uint32_t(which[lane] >= o.immediate) << lane; });
+  if (strangers != 0)
+    return machine.fail(warp, o, strangers, "it takes a branch behind the " + std::to_string(o.immediate) + " it has");
+  const auto targetOf = [&](int lane) { return machine.program.lists[o.first + which[lane]]; };
+  const uint32_t rest = machine.split(warp).lanes & ~active;
+  Split taken;
+  for (uint32_t left = active; left != 0; left &= ~taken.lanes) {
+    taken.pc = targetOf(__builtin_ctz(left));
+    taken.lanes = 0;
+    forLanes(left, [&](int lane) { taken.lanes |= uint32_t(targetOf(lane) == taken.pc) << lane; });
+    warp.splits.push_back(taken);
+  }
+  Split &at = machine.split(warp);
+  at.lanes = rest;
+  ++at.pc;
+  if (rest == 0)
+    warp.splits.erase(warp.splits.begin() + static_cast<ptrdiff_t>(warp.current));
+  return Outcome::Jumped;
+}
+
+void decodeTable(Decoder &d) {
+  const bool isIndex = d.accept("idx");
+  d.accept("uni");
+  d.expectOperands(2, 2);
+  if (d.hasFailed())
+    return;
+  const Instruction *table = d.instructionAt(d.operandAt(1));
+  if (!isIndex || !table || table->opcode != "branchtargets")
+    return d.fail("'" + d.instruction().spelling() + "' needs a label of .branchtargets");
+  std::vector<Slot> targets;
+  for (const Operand &target : table->operands)
+    targets.push_back(target.index);
+  Operation &made = d.operation();
+  made.first = d.addList(targets);
+  made.immediate = targets.size();
+  made.sources[0] = d.source(0, Type::B32);
+  made.flow = Flow::Table;
+  made.run = branchByTable;
 }
 
 Outcome endLanes(Machine &machine, Warp &warp, const Operation &, uint32_t active) {
@@ -55,6 +100,8 @@ bool isPassed(Barrier &barrier, uint32_t all) {
   if (barrier.arrived < expected)
     return false;
   barrier.arrived = barrier.expected = 0;
+  barrier.heldAtLast = std::exchange(barrier.holds, 0);
+  barrier.askedAtLast = std::exchange(barrier.asked, 0);
   ++barrier.generation;
   barrier.passed = std::move(barrier.given);
   barrier.given = {};
@@ -81,7 +128,21 @@ Outcome leave(const Barrier &barrier, Machine &machine, Warp &warp, uint32_t lan
   return Outcome::Next;
 }
 
-/// sources: barrier, threads (or none: all that run); `immediate`: whether it only arrives.
+/// What a barrier does beside, in Operation::immediate.
+enum Beside : uint64_t { Nothing, OnlyArrives, Counts, Conjunction, Disjunction };
+
+/// bar.red: what the predicates of all threads give.
+void reduce(const Barrier &barrier, Warp &warp, const Operation &o, uint32_t active) {
+  if (o.immediate == Counts) {
+    uint32_t *d = warp.destination<uint32_t>(o.destinations[0]);
+    forLanes(active, [&](int lane) { d[lane] = barrier.heldAtLast; });
+  } else if (o.immediate > Counts) {
+    const bool holds = o.immediate == Conjunction ? barrier.heldAtLast == barrier.askedAtLast : barrier.heldAtLast != 0;
+    warp.setPredicate(o.destinations[0], active, holds ? allLanes : 0);
+  }
+}
+
+/// sources: barrier, threads (or none: all that run), the predicate of bar.red, which `isSigned` negates.
 Outcome barrier(Machine &machine, Warp &warp, const Operation &o, uint32_t active) {
   Cta &cta = *warp.cta;
   Split &at = machine.split(warp);
@@ -90,6 +151,7 @@ Outcome barrier(Machine &machine, Warp &warp, const Operation &o, uint32_t activ
     if (own.generation == at.generation && !isPassed(own, liveThreads(cta)))
       return Outcome::Wait;
     at.barrier = Split::notWaiting;
+    reduce(own, warp, o, active);
     return leave(own, machine, warp, active);
   }
   bool isSame = true;
@@ -116,14 +178,21 @@ Outcome barrier(Machine &machine, Warp &warp, const Operation &o, uint32_t activ
     return machine.fail(warp, o, active,
                         "barrier " + std::to_string(number) + " is of " + std::to_string(expected) + " threads, and " +
                             std::to_string(own.arrived) + " have arrived");
+  if (o.sources[2] != noSlot) {
+    const uint32_t held = warp.predicate(o.sources[2]);
+    own.holds += static_cast<uint32_t>(__builtin_popcount((o.isSigned ? ~held : held) & active));
+    own.asked += static_cast<uint32_t>(__builtin_popcount(active));
+  }
   giveTo(own, machine, warp, active);
   at.generation = own.generation;
   machine.quiet = 0;
   const bool isLast = isPassed(own, liveThreads(cta));
-  if (o.immediate)
+  if (o.immediate == OnlyArrives)
     return Outcome::Next;
-  if (isLast)
+  if (isLast) {
+    reduce(own, warp, o, active);
     return leave(own, machine, warp, active);
+  }
   at.barrier = static_cast<int>(number);
   return Outcome::Wait;
 }
@@ -182,6 +251,26 @@ void decodeClusterBarrier(Decoder &d) {
   made.run = isWait ? waitInCluster : arriveInCluster;
 }
 
+/// bar.red.popc.u32 d, barrier, threads, predicate; .and.pred and .or.pred; behind .red.
+void decodeBarrierReduction(Decoder &d, bool isAligned) {
+  Operation &made = d.operation();
+  const int kind = d.acceptOneOf({"popc", "and", "or"});
+  made.isAligned = d.accept("aligned") || isAligned;
+  const Type type = d.takeType();
+  d.expectOperands(3, 4);
+  if (kind < 0 || type != (kind == 0 ? Type::U32 : Type::Pred) || d.hasFailed())
+    return decodeForm(d, nullptr, {});
+  made.immediate = Counts + static_cast<uint64_t>(kind);
+  const size_t last = d.operandCount() - 1;
+  made.sources[0] = d.source(1, Type::B32);
+  if (last == 3)
+    made.sources[1] = d.source(2, Type::B32);
+  made.sources[2] = d.source(last, Type::Pred);
+  made.isSigned = d.operandAt(last).isNegated;
+  made.destinations[0] = d.destination(0, type);
+  made.run = barrier;
+}
+
 /// bar is barrier.aligned.
 void decodeBarrier(Decoder &d, bool isAligned) {
   Operation &made = d.operation();
@@ -197,6 +286,8 @@ void decodeBarrier(Decoder &d, bool isAligned) {
   if (!isAligned && d.accept("cluster"))
     return decodeClusterBarrier(d);
   d.accept("cta");
+  if (d.accept("red"))
+    return decodeBarrierReduction(d, isAligned);
   const int what = d.acceptOneOf({"sync", "arrive"});
   if (what < 0)
     return decodeForm(d, nullptr, {});
@@ -239,6 +330,13 @@ void addControl(Opcodes &opcodes) {
     d.operation().run = branch;
     d.operation().flow = Flow::Branch;
     d.operation().target = to.index;
+  };
+  opcodes["brx"] = decodeTable;
+  opcodes["branchtargets"] = [](Decoder &d) {
+    for (size_t i = 0; i < d.operandCount(); ++i)
+      if (d.operandAt(i).kind != Operand::Kind::Label)
+        return d.fail("'.branchtargets' needs labels");
+    d.operation().run = nothing;
   };
   for (const char *name : {"ret", "exit"})
     opcodes[name] = [](Decoder &d) {

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 #include "Halves.h"
 #include "Integers.h"
+#include "Operands.h"
 
 #include <algorithm>
 
@@ -184,7 +185,68 @@ Handler plain(const Conversion &c) {
   return nullptr;
 }
 
+/// cvt.rn.satfinite.e4m3x2.f32, and to e5m2x2: two numbers to bytes, the first to the upper one; `isSigned`: .relu.
+Outcome convertToBytes(Machine &, Warp &warp, const Operation &o, uint32_t active) {
+  const auto *a = warp.source<uint32_t>(o.sources[0]), *b = warp.source<uint32_t>(o.sources[1]);
+  auto *d = warp.destination<uint32_t>(o.destinations[0]);
+  forLanes(active, [&](int lane) {
+    uint32_t made = 0;
+    for (const uint32_t *from : {a, b}) {
+      float value = valueOf<float>(from[lane]);
+      if (o.isSigned && value <= 0)
+        value = 0;
+      made = made << 8 | byteOf(static_cast<Element>(o.immediate), value);
+    }
+    d[lane] = made;
+  });
+  return Outcome::Next;
+}
+
+/// cvt.rn.f16x2.e4m3x2, exactly.
+Outcome convertFromBytes(Machine &, Warp &warp, const Operation &o, uint32_t active) {
+  const auto *a = warp.source<uint32_t>(o.sources[0]);
+  auto *d = warp.destination<uint32_t>(o.destinations[0]);
+  forLanes(active, [&](int lane) {
+    const auto half = [&](int shift) {
+      return uint32_t(halfOf(valueOf(static_cast<Element>(o.immediate), a[lane] >> shift), f16Format, false));
+    };
+    d[lane] = half(8) << 16 | half(0);
+  });
+  return Outcome::Next;
+}
+
+/// cvt.rna.tf32.f32: ties away from zero.
+uint32_t roundedToTf32(uint32_t bits) {
+  return (bits & 0x7f800000) == 0x7f800000 ? bits & 0xffffe000 : (bits + 0x1000) & 0xffffe000;
+}
+
+/// Formats that are no types of registers; false: it is none of them.
+bool decodeTensorFormats(Decoder &d) {
+  Operation &made = d.operation();
+  for (const auto &[name, element] : {std::pair("e4m3x2", Element::E4M3), std::pair("e5m2x2", Element::E5M2)})
+    if (d.hasModifier(name)) {
+      const bool isRounded = d.accept("rn"), isTo = d.accept("satfinite");
+      made.immediate = static_cast<uint64_t>(element);
+      if (isTo && isRounded && d.accept(name)) {
+        made.isSigned = d.accept("relu");
+        decodeForm(d, d.accept("f32") ? convertToBytes : nullptr, {Type::B16, Type::F32, Type::F32});
+      } else {
+        decodeForm(d, isRounded && !isTo && d.accept("f16x2") && d.accept(name) ? convertFromBytes : nullptr,
+                   {Type::B32, Type::B16});
+      }
+      return true;
+    }
+  if (!d.hasModifier("tf32"))
+    return false;
+  decodeForm(
+      d, d.accept("rna") && d.accept("tf32") && d.accept("f32") ? unary<uint32_t, uint32_t, roundedToTf32> : nullptr,
+      {Type::B32, Type::F32});
+  return true;
+}
+
 void decodeCvt(Decoder &d) {
+  if (decodeTensorFormats(d))
+    return;
   Conversion c{};
   const int rounding = d.acceptOneOf({"rn", "rz", "rm", "rp", "rni", "rzi", "rmi", "rpi"});
   c.rounding = static_cast<Rounding>(std::max(rounding, 0) & 3);

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 #include "Decoder.h"
 #include "Definitions.h"
+#include "Inline.h"
 #include "Special.h"
 #include "base/Utf8.h"
 #include "k2c/Ptx/Machine.h"
@@ -24,8 +25,9 @@ constexpr uint32_t lanesOfWarp = 32;
 const Opcodes &opcodes() {
   static const Opcodes all = [] {
     Opcodes made;
-    for (const auto add : {addArithmetic, addBits, addComparisons, addFloats, addMoves, addConversions, addMemory,
-                           addControl, addWarpWide, addAtomics, addMBarriers, addBulkCopies, addMatrixMoves, addWgmma})
+    for (const auto add :
+         {addArithmetic, addBits, addComparisons, addFloats, addMoves, addConversions, addMemory, addControl,
+          addWarpWide, addAtomics, addMBarriers, addBulkCopies, addMatrixMoves, addMma, addWgmma})
       add(made);
     return made;
   }();
@@ -202,6 +204,10 @@ Slot Decoder::destinationOrSink(const Operand &operand, Type type, bool mayBeWid
 
 void Decoder::address(const Operand &operand, size_t index, Window window) {
   Operation &made = operation();
+  if (window == Window::Param && operand.kind == Operand::Kind::Address &&
+      operand.parts[0].kind == Operand::Kind::Variable &&
+      module.variable(program.function, operand.parts[0].index).space == Space::Local)
+    window = Window::Local; // a parameter of a call (Inline.cpp)
   made.window = window;
   if (operand.kind != Operand::Kind::Address || operand.parts.size() != 1) {
     fail("'" + shortened(current->spelling()) + "' needs an address in brackets");
@@ -377,7 +383,10 @@ Expected<Kernel> Kernel::decode(const Module &module, std::string_view name,
     return Error{module.name, "there is no entry '" + shortened(name) + "'", "name an entry of the module"};
   auto program = std::make_unique<Program>();
   program->moduleName = module.name;
-  program->function = *found;
+  Expected<Function> flat = withoutCalls(module, *found);
+  if (!flat)
+    return flat.takeError();
+  program->function = std::move(*flat);
   if (Status status = Decoder(module, *program, addresses).run(); !status)
     return status.takeError();
   return Kernel(std::move(program));

@@ -45,6 +45,11 @@ public:
   size_t operandCount() const { return current->operands.size(); }
   /// Operand `index`; one that is not there is a sink, and expectOperands() has failed.
   const Operand &operandAt(size_t index);
+  /// The one that a label names; null: `operand` is no label, or that of the end.
+  const Instruction *instructionAt(const Operand &operand) const {
+    const std::vector<Instruction> &code = program.function.code;
+    return operand.kind == Operand::Kind::Label && operand.index < code.size() ? &code[operand.index] : nullptr;
+  }
 
   /// Operand `index` is read as a `type`; a register has to have the bits of it, or with `mayBeWider` at least those.
   Slot source(size_t index, Type type, bool mayBeWider = false) { return sourceOf(operandAt(index), type, mayBeWider); }
@@ -123,6 +128,7 @@ void addAtomics(Opcodes &opcodes);
 void addMBarriers(Opcodes &opcodes);
 void addBulkCopies(Opcodes &opcodes);
 void addMatrixMoves(Opcodes &opcodes);
+void addMma(Opcodes &opcodes);
 void addWgmma(Opcodes &opcodes);
 
 } // namespace k2c::ptx

@@ -21,18 +21,26 @@ struct Blocks {
   std::vector<uint32_t> first; ///< instruction of each; one more at the end
   std::vector<std::vector<uint32_t>> before;
 
-  explicit Blocks(const std::vector<Operation> &code);
+  explicit Blocks(const Program &program);
   size_t count() const { return before.size(); }
 };
 
-Blocks::Blocks(const std::vector<Operation> &code) {
+/// Calls `body` with where lanes may branch to from `operation`.
+template <class Body> void forTargets(const Program &program, const Operation &operation, Body body) {
+  if (operation.flow == Flow::Branch)
+    body(operation.target);
+  for (uint64_t i = 0; operation.flow == Flow::Table && i < operation.immediate; ++i)
+    body(program.lists[operation.first + i]);
+}
+
+Blocks::Blocks(const Program &program) {
+  const std::vector<Operation> &code = program.code;
   std::vector<bool> isFirst(code.size() + 1);
   isFirst[0] = isFirst[code.size()] = true;
   for (size_t i = 0; i < code.size(); ++i)
     if (code[i].flow != Flow::Next) {
       isFirst[i + 1] = true;
-      if (code[i].flow == Flow::Branch)
-        isFirst[code[i].target] = true;
+      forTargets(program, code[i], [&](uint32_t target) { isFirst[target] = true; });
     }
   std::vector<uint32_t> blockAt(code.size() + 1);
   for (uint32_t i = 0; i <= code.size(); ++i) {
@@ -43,8 +51,7 @@ Blocks::Blocks(const std::vector<Operation> &code) {
   before.resize(first.size() - 1);
   for (uint32_t block = 0; block < count(); ++block) {
     const Operation &last = code[first[block + 1] - 1];
-    if (last.flow == Flow::Branch)
-      before[blockAt[last.target]].push_back(block);
+    forTargets(program, last, [&](uint32_t target) { before[blockAt[target]].push_back(block); });
     if ((last.flow == Flow::Next || last.guard != noSlot) && block + 1 < count())
       before[block + 1].push_back(block);
   }
@@ -53,7 +60,7 @@ Blocks::Blocks(const std::vector<Operation> &code) {
 class Analysis {
 public:
   Analysis(Program &program, const std::vector<std::vector<Slot>> &reads, const std::vector<std::vector<Slot>> &writes)
-      : program(program), reads(reads), writes(writes), blocks(program.code) {
+      : program(program), reads(reads), writes(writes), blocks(program) {
     for (const std::vector<Slot> &slots : writes)
       for (const Slot slot : slots)
         numbers.emplace(slot, static_cast<uint32_t>(numbers.size()));

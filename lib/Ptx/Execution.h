@@ -55,6 +55,7 @@ struct Outgoing {
   std::vector<Piece> pieces;
   std::vector<std::byte> read; ///< what they hold, once it has been read
   bool isRead = false;
+  Combine combine = nullptr; ///< with what is there; null: it is overwritten
 };
 
 /// Copies of a thread, in the groups in which it waits for them. (PTX ISA 9.7.9.25.3)
@@ -63,6 +64,21 @@ struct BulkGroups {
   std::deque<std::vector<Outgoing>> closed; ///< those that are not complete, the oldest first
   uint32_t count = 0;                       ///< closed so far
   Agent reads{}, writes{};                  ///< stand for the copies of group n, at time n + 1
+};
+
+/// A cp.async that its thread has begun.
+struct Fetch {
+  uint32_t number; ///< among those of the thread, from 1
+  Cta *cta;
+  std::vector<Piece> pieces;
+};
+
+/// Those of a thread.
+struct Fetches {
+  std::deque<Fetch> pending;    ///< that are not done, the oldest first
+  uint32_t number = 0;          ///< of the last
+  std::vector<uint32_t> groups; ///< the last number of each
+  Agent agent{};                ///< stands for number n at time n
 };
 
 /// A matrix product that its warp has begun.
@@ -98,6 +114,7 @@ struct Warp {
   std::vector<std::byte> local;       ///< of lane after lane
   Products products;
   std::map<int, BulkGroups> bulk; ///< by lane
+  std::map<int, Fetches> fetches; ///< by lane
   uint32_t arrivedInCluster = 0;  ///< lanes, at the cluster's barrier
   uint64_t clusterGeneration = 0; ///< of that barrier when they arrived
 
@@ -121,8 +138,10 @@ struct Barrier {
   uint32_t arrived = 0;  ///< threads
   uint32_t expected = 0; ///< threads, as those said who have arrived; 0: all that run
   uint64_t generation = 0;
-  Knowledge given;  ///< by those who have arrived
-  Knowledge passed; ///< by those who had when it was passed last
+  uint32_t holds = 0, heldAtLast = 0;  ///< threads whose predicate of bar.red holds
+  uint32_t asked = 0, askedAtLast = 0; ///< threads that have one
+  Knowledge given;                     ///< by those who have arrived
+  Knowledge passed;                    ///< by those who had when it was passed last
 };
 
 /// An mbarrier object in shared memory. (PTX ISA 9.7.13.15)

@@ -5,6 +5,7 @@
 // here; a device may differ from it by the error that the ISA gives.
 //
 //===----------------------------------------------------------------------===//
+#include "Floats.h"
 #include "Integers.h"
 
 namespace k2c::ptx {
@@ -108,7 +109,11 @@ bool isFloat(const Decoder &d) {
   return false;
 }
 
-void decodeSum(Decoder &d, const Forms &forms) {
+void decodeSum(Decoder &d, const Forms &forms, HalfKind half, RoundedKind rounded) {
+  if (isHalf(d))
+    return decodeHalf(d, half);
+  if (decodeDirected(d, rounded))
+    return;
   d.accept("rn");
   const bool isFlushed = d.accept("ftz"), isClamped = d.accept("sat");
   const Type type = d.takeType();
@@ -121,6 +126,10 @@ void decodeFused(Decoder &d) {
                                    {ternary<float, float, float, float, fused<float, true, false>>,
                                     ternary<float, float, float, float, fused<float, true, true>>}},
                                   ternary<double, double, double, double, fused<double, false, false>>};
+  if (isHalf(d))
+    return decodeHalf(d, HalfKind::Fused);
+  if (decodeDirected(d, RoundedKind::Fused))
+    return;
   if (!d.accept("rn"))
     return d.fail("'" + d.instruction().spelling() + "' is not supported: it needs .rn");
   const bool isFlushed = d.accept("ftz"), isClamped = d.accept("sat");
@@ -156,37 +165,40 @@ void decodeSign(Decoder &d, const Forms &forms) {
 void addShared(Opcodes &opcodes) {
   opcodes["add"] = [](Decoder &d) {
     static constexpr Forms forms = K2C_PTX_FORMS2(sum);
-    isFloat(d) ? decodeSum(d, forms) : decodeIntegerSum(d, false);
+    isFloat(d) ? decodeSum(d, forms, HalfKind::Add, RoundedKind::Add) : decodeIntegerSum(d, false);
   };
   opcodes["sub"] = [](Decoder &d) {
     static constexpr Forms forms = K2C_PTX_FORMS2(difference);
-    isFloat(d) ? decodeSum(d, forms) : decodeIntegerSum(d, true);
+    isFloat(d) ? decodeSum(d, forms, HalfKind::Subtract, RoundedKind::Subtract) : decodeIntegerSum(d, true);
   };
   opcodes["mul"] = [](Decoder &d) {
     static constexpr Forms forms = K2C_PTX_FORMS2(product);
-    isFloat(d) ? decodeSum(d, forms) : decodeIntegerProduct(d, false);
+    isFloat(d) ? decodeSum(d, forms, HalfKind::Multiply, RoundedKind::Multiply) : decodeIntegerProduct(d, false);
   };
   opcodes["fma"] = [](Decoder &d) { decodeFused(d); };
   opcodes["mad"] = [](Decoder &d) { isFloat(d) ? decodeFused(d) : decodeIntegerProduct(d, true); };
   opcodes["div"] = [](Decoder &d) {
     static constexpr Forms forms = K2C_PTX_FORMS2(quotient);
-    isFloat(d) ? decodeRounded(d, forms, 2) : decodeIntegerOf(d, "div");
+    if (!isFloat(d))
+      return decodeIntegerOf(d, "div");
+    if (!decodeDirected(d, RoundedKind::Divide))
+      decodeRounded(d, forms, 2);
   };
   opcodes["min"] = [](Decoder &d) {
     static constexpr Forms forms = K2C_PTX_FORMS2(least);
-    isFloat(d) ? decodeExtreme(d, forms) : decodeIntegerOf(d, "min");
+    isHalf(d) ? decodeHalf(d, HalfKind::Minimum) : isFloat(d) ? decodeExtreme(d, forms) : decodeIntegerOf(d, "min");
   };
   opcodes["max"] = [](Decoder &d) {
     static constexpr Forms forms = K2C_PTX_FORMS2(greatest);
-    isFloat(d) ? decodeExtreme(d, forms) : decodeIntegerOf(d, "max");
+    isHalf(d) ? decodeHalf(d, HalfKind::Maximum) : isFloat(d) ? decodeExtreme(d, forms) : decodeIntegerOf(d, "max");
   };
   opcodes["neg"] = [](Decoder &d) {
     static constexpr Forms forms = K2C_PTX_FORMS1(negated);
-    isFloat(d) ? decodeSign(d, forms) : decodeIntegerOf(d, "neg");
+    isHalf(d) ? decodeHalf(d, HalfKind::Negate) : isFloat(d) ? decodeSign(d, forms) : decodeIntegerOf(d, "neg");
   };
   opcodes["abs"] = [](Decoder &d) {
     static constexpr Forms forms = K2C_PTX_FORMS1(magnitude);
-    isFloat(d) ? decodeSign(d, forms) : decodeIntegerOf(d, "abs");
+    isHalf(d) ? decodeHalf(d, HalfKind::Magnitude) : isFloat(d) ? decodeSign(d, forms) : decodeIntegerOf(d, "abs");
   };
 }
 
@@ -196,11 +208,13 @@ void addFloats(Opcodes &opcodes) {
   addShared(opcodes);
   opcodes["sqrt"] = [](Decoder &d) {
     static constexpr Forms forms = K2C_PTX_FORMS1(root);
-    decodeRounded(d, forms, 1);
+    if (!decodeDirected(d, RoundedKind::Root))
+      decodeRounded(d, forms, 1);
   };
   opcodes["rcp"] = [](Decoder &d) {
     static constexpr Forms forms = K2C_PTX_FORMS1(reciprocal);
-    decodeRounded(d, forms, 1);
+    if (!decodeDirected(d, RoundedKind::Reciprocal))
+      decodeRounded(d, forms, 1);
   };
   opcodes["rsqrt"] = [](Decoder &d) {
     static constexpr Forms forms = K2C_PTX_ROUNDED(inverseRoot);
@@ -208,7 +222,7 @@ void addFloats(Opcodes &opcodes) {
   };
   opcodes["ex2"] = [](Decoder &d) {
     static constexpr Forms forms = K2C_PTX_ROUNDED(power);
-    decodeRounded(d, forms, 1);
+    isHalf(d) ? decodeHalf(d, HalfKind::Power) : decodeRounded(d, forms, 1);
   };
   opcodes["lg2"] = [](Decoder &d) {
     static constexpr Forms forms = K2C_PTX_ROUNDED(logarithm);
@@ -224,7 +238,7 @@ void addFloats(Opcodes &opcodes) {
   };
   opcodes["tanh"] = [](Decoder &d) {
     static constexpr Forms forms = K2C_PTX_ROUNDED(tangent);
-    decodeRounded(d, forms, 1);
+    isHalf(d) ? decodeHalf(d, HalfKind::Tangent) : decodeRounded(d, forms, 1);
   };
 }
 

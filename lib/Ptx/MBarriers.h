@@ -2,6 +2,7 @@
 #ifndef K2C_LIB_PTX_MBARRIERS_H
 #define K2C_LIB_PTX_MBARRIERS_H
 
+#include "Decoder.h"
 #include "Execution.h"
 
 namespace k2c::ptx {
@@ -14,6 +15,10 @@ MBarrier *mbarrierOf(Machine &machine, Warp &warp, const Operation &operation, C
 
 /// Begins the next phase if the current one is complete. What is wrong; empty: nothing.
 std::string advance(MBarrier &object);
+
+/// cp.async behind these modifiers, and st.async. (AsyncCopies.cpp)
+void decodeAsyncCopy(Decoder &decoder);
+void decodeAsyncStore(Decoder &decoder);
 
 } // namespace k2c::ptx
 

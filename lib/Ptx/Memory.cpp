@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Integers.h"
+#include "MBarriers.h"
 
 namespace k2c::ptx {
 
@@ -145,6 +146,8 @@ bool acceptHints(Decoder &d) {
 }
 
 void decodeAccess(Decoder &d, bool isStore) {
+  if (isStore && d.accept("async"))
+    return decodeAsyncStore(d);
   Operation &made = d.operation();
   decodeStrength(d, isStore);
   const Window window = acceptWindow(d);

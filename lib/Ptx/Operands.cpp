@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 #include "Operands.h"
 #include "Halves.h"
+#include "Lanes.h"
 
 #include <algorithm>
 #include <array>
@@ -48,18 +49,6 @@ std::vector<float> halves() {
   return all;
 }
 
-float fromBits(uint32_t bits) {
-  float value;
-  std::memcpy(&value, &bits, sizeof value);
-  return value;
-}
-
-uint32_t toBits(float value) {
-  uint32_t bits;
-  std::memcpy(&bits, &value, sizeof bits);
-  return bits;
-}
-
 } // namespace
 
 std::optional<Element> elementNamed(std::string_view name) {
@@ -71,6 +60,22 @@ std::optional<Element> elementNamed(std::string_view name) {
     return Element::E4M3;
   if (name == "e5m2")
     return Element::E5M2;
+  if (name == "tf32")
+    return Element::TF32;
+  if (name == "s8")
+    return Element::S8;
+  if (name == "u8")
+    return Element::U8;
+  return std::nullopt;
+}
+
+std::optional<Sums> sumsNamed(std::string_view name) {
+  if (name == "f32")
+    return Sums::F32;
+  if (name == "f16")
+    return Sums::F16;
+  if (name == "s32")
+    return Sums::S32;
   return std::nullopt;
 }
 
@@ -79,15 +84,59 @@ float valueOf(Element element, uint32_t bits) {
   static const std::vector<float> f16 = halves();
   switch (element) {
   case Element::BF16:
-    return fromBits(bits << 16);
+    return k2c::ptx::valueOf<float>(bits << 16);
   case Element::F16:
     return f16[bits & 0xffff];
   case Element::E4M3:
     return e4m3[bits & 0xff];
   case Element::E5M2:
     return e5m2[bits & 0xff];
+  case Element::TF32: // the lower bits are not looked at
+    return k2c::ptx::valueOf<float>(bits & 0xffffe000u);
+  case Element::S8:
+    return static_cast<int8_t>(bits);
+  case Element::U8:
+    return static_cast<uint8_t>(bits);
   }
   return 0;
+}
+
+uint32_t byteOf(Element element, float value) {
+  const uint32_t sign = std::signbit(value) ? 0x80 : 0, greatest = element == Element::E4M3 ? 0x7e : 0x7b;
+  if (value != value)
+    return 0x7f;
+  const float size = std::abs(value);
+  uint32_t low = 0; // the greatest that is not above: values ascend with their bits
+  for (uint32_t step = 64; step > 0; step /= 2)
+    if (low + step <= greatest && valueOf(element, low + step) <= size)
+      low += step;
+  if (low == greatest)
+    return sign | greatest;
+  const double below = valueOf(element, low), middle = (below + valueOf(element, low + 1)) / 2;
+  return sign | (size > middle || (size == middle && (low & 1)) ? low + 1 : low);
+}
+
+template <class Bits>
+static void valuesOf(Element element, const std::byte *bytes, uint32_t count, uint32_t step, float *values) {
+  for (uint32_t i = 0; i < count; ++i) {
+    Bits bits;
+    std::memcpy(&bits, bytes + i * sizeof bits, sizeof bits);
+    if (element == Element::BF16)
+      values[size_t(i) * step] = k2c::ptx::valueOf<float>(uint32_t(bits) << 16);
+    else
+      values[size_t(i) * step] = valueOf(element, bits);
+  }
+}
+
+void valuesOf(Element element, const std::byte *bytes, uint32_t count, uint32_t step, float *values) {
+  switch (bytesOf(element)) {
+  case 1:
+    return valuesOf<uint8_t>(element, bytes, count, step, values);
+  case 2:
+    return valuesOf<uint16_t>(element, bytes, count, step, values);
+  default:
+    return valuesOf<uint32_t>(element, bytes, count, step, values);
+  }
 }
 
 MatrixDescriptor::MatrixDescriptor(uint64_t bits) {
@@ -128,10 +177,11 @@ void addProducts(const float *a, const float *b, uint32_t depth, uint32_t column
       }
     bool isPlain = true; // no infinity or what is no number, and no power that f32 does not have
     for (uint32_t n = 0; n < count; ++n) {
-      const int exponent = static_cast<int>(toBits(largest[n]) >> 23);
+      const int exponent = static_cast<int>(k2c::ptx::bitsOf<float>(largest[n]) >> 23);
       isPlain &= largest[n] == 0 || (exponent > fraction && exponent < 250);
-      scale[n] =
-          largest[n] == 0 || !isPlain ? 1 : fromBits(static_cast<uint32_t>(127 + fraction - (exponent - 127)) << 23);
+      scale[n] = largest[n] == 0 || !isPlain
+                     ? 1
+                     : k2c::ptx::valueOf<float>(static_cast<uint32_t>(127 + fraction - (exponent - 127)) << 23);
     }
     if (!isPlain) {
       for (uint32_t n = 0; n < count; ++n)
@@ -152,6 +202,34 @@ void addProducts(const float *a, const float *b, uint32_t depth, uint32_t column
       double cut;
       std::memcpy(&cut, &bits, sizeof cut);
       sums[first + n] = static_cast<float>(cut);
+    }
+  }
+}
+
+void multiply(const MatrixProduct &product, const float *a, const float *b, uint32_t *sums) {
+  const uint32_t columns = product.columns;
+  std::vector<float> line(columns);
+  for (uint32_t row = 0; row < product.rows; ++row, a += product.depth, sums += columns) {
+    for (uint32_t n = 0; n < columns; ++n)
+      line[n] = product.sums == Sums::F32   ? k2c::ptx::valueOf<float>(sums[n])
+                : product.sums == Sums::F16 ? valueOf(Element::F16, sums[n])
+                                            : 0.0f;
+    if (product.sums != Sums::S32)
+      addProducts(a, b, product.depth, columns, product.fraction, line.data());
+    else // of bytes: exact in f32
+      for (uint32_t k = 0; k < product.depth; ++k)
+        for (uint32_t n = 0; n < columns; ++n)
+          line[n] += a[k] * b[k * columns + n];
+    for (uint32_t n = 0; n < columns; ++n) {
+      if (product.sums == Sums::F32) {
+        sums[n] = k2c::ptx::bitsOf<float>(line[n]);
+      } else if (product.sums == Sums::F16) {
+        sums[n] = halfOf(line[n], f16Format, false);
+      } else {
+        const int64_t sum = int64_t(static_cast<int32_t>(sums[n])) + static_cast<int64_t>(line[n]);
+        constexpr int64_t least = std::numeric_limits<int32_t>::min(), greatest = std::numeric_limits<int32_t>::max();
+        sums[n] = static_cast<uint32_t>(product.isSaturated ? std::clamp(sum, least, greatest) : sum);
+      }
     }
   }
 }

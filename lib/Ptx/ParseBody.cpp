@@ -153,6 +153,16 @@ void BodyParser::directive() {
       cursor.take();
     return;
   }
+  if (token.text == "branchtargets") { // is kept as an instruction that does nothing, which brx.idx names
+    Instruction made;
+    made.line = token.line;
+    made.opcode = token.text;
+    function.code.push_back(std::move(made));
+    std::vector<Operand> targets = list(';', {});
+    if (!cursor.error())
+      function.code.back().operands = std::move(targets);
+    return;
+  }
   if (token.text == "pragma") {
     cursor.take();
     return cursor.expect(';', ".pragma");

@@ -47,15 +47,18 @@ std::vector<Piece> piecesOf(const TensorMap &map, const int32_t *coordinates, ui
 }
 
 bool mayCopy(Machine &machine, Warp &warp, const Operation &operation, int lane, Cta &cta,
-             const std::vector<Piece> &pieces, bool isToShared, const Agent &readBy, const Agent &writtenBy,
-             uint32_t time) {
+             const std::vector<Piece> &pieces, const Copier &copier) {
+  const bool isToShared = copier.isToShared;
   const auto refuse = [&](std::string what, std::string remedy) {
     machine.fail(warp, operation, uint32_t(1) << lane, std::move(what), std::move(remedy));
     return false;
   };
-  const auto race = [&](const std::string &where, const std::string &other) {
-    machine.failRace(warp, operation, uint32_t(1) << lane, "it copies " + where, other, true);
-    return false;
+  const auto isRace = [&](const std::string &where, const Touched &at, bool isWrite) {
+    const std::string other = machine.races->copy(warp, operation, lane, isWrite ? copier.writtenBy : copier.readBy,
+                                                  copier.time, copier.isProxy, at, isWrite);
+    if (!other.empty())
+      machine.failRace(warp, operation, uint32_t(1) << lane, "it copies " + where, other, copier.isProxy);
+    return !other.empty();
   };
   for (const Piece &piece : pieces) {
     const uint64_t offset = piece.shared - firstSharedAddress, size = cta.shared.size();
@@ -66,12 +69,9 @@ bool mayCopy(Machine &machine, Warp &warp, const Operation &operation, int lane,
                     "stay within what the launch gives");
     if (!isToShared && piece.global && !cta.sharedWritten.has(offset, piece.bytes))
       return refuse("it copies bytes at " + at + " that were never written", "write them first");
-    if (machine.races)
-      if (const std::string other =
-              machine.races->copy(warp, operation, lane, isToShared ? writtenBy : readBy, time, true,
-                                  {cta.shared.data(), size, Proxied::Shared, offset, piece.bytes}, isToShared);
-          !other.empty())
-        return race("bytes at " + at, other);
+    if (machine.races &&
+        isRace("bytes at " + at, {cta.shared.data(), size, Proxied::Shared, offset, piece.bytes}, isToShared))
+      return false;
     if (!piece.global)
       continue;
     GlobalMemory::Range *range = machine.globalAt(piece.global, piece.bytes);
@@ -81,16 +81,28 @@ bool mayCopy(Machine &machine, Warp &warp, const Operation &operation, int lane,
                     "stay within what the launch gives");
     }
     const auto first = static_cast<uint64_t>(piece.global - range->data);
-    if (isToShared && !range->written.has(first, piece.bytes))
+    if ((isToShared || copier.reduced != 0) && !range->written.has(first, piece.bytes))
       return refuse("it copies bytes of '" + range->name + "' that were never written", "write them first");
-    if (machine.races)
-      if (const std::string other =
-              machine.races->copy(warp, operation, lane, isToShared ? readBy : writtenBy, time, true,
-                                  {range->data, range->bytes, Proxied::Global, first, piece.bytes}, !isToShared);
-          !other.empty())
-        return race("bytes of '" + range->name + "'", other);
+    if (machine.races &&
+        isRace("bytes of '" + range->name + "'",
+               {range->data, range->bytes, Proxied::Global, first, piece.bytes, copier.reduced}, !isToShared))
+      return false;
   }
   return true;
+}
+
+uint64_t fill(Cta &cta, const std::vector<Piece> &pieces) {
+  uint64_t bytes = 0;
+  for (const Piece &piece : pieces) {
+    std::byte *to = cta.shared.data() + (piece.shared - firstSharedAddress);
+    if (piece.global)
+      std::memcpy(to, piece.global, piece.bytes);
+    else
+      std::memset(to, 0, piece.bytes);
+    cta.sharedWritten.add(piece.shared - firstSharedAddress, piece.bytes);
+    bytes += piece.bytes;
+  }
+  return bytes;
 }
 
 } // namespace k2c::ptx

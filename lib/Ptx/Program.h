@@ -31,6 +31,9 @@ enum class Outcome : uint8_t {
 /// Runs `operation` for the lanes of `active`, of which there is one at least.
 using Handler = Outcome (*)(Machine &machine, Warp &warp, const Operation &operation, uint32_t active);
 
+/// Adds the `bytes` bytes at `from` to those at `to`, element by element, or does what else a reduction does.
+using Combine = void (*)(std::byte *to, const std::byte *from, uint32_t bytes);
+
 /// The place of an operand, in bytes: in the registers of a warp or, if the highest bit is set, in the constants.
 using Slot = uint32_t;
 constexpr Slot constantSlot = Slot(1) << 31;
@@ -44,7 +47,7 @@ enum class Scope : uint8_t { Cta, Cluster, Gpu, System };
 enum class Window : uint8_t { Generic, Global, Shared, Local, Param };
 
 /// Where lanes go behind an instruction.
-enum class Flow : uint8_t { Next, Branch, End };
+enum class Flow : uint8_t { Next, Branch, Table, End };
 
 struct Operation {
   Handler run = nullptr;
@@ -65,6 +68,7 @@ struct Operation {
   uint64_t immediate = 0; ///< what is added to an address; a choice of the handler
   uint32_t first = 0;     ///< of `count` slots in Program::lists
   Flow flow = Flow::Next;
+  Combine combine = nullptr;              ///< of a copy that reduces
   uint32_t checked = 0, checkedCount = 0; ///< in Program::lists: numbers of tracked slots that it reads
   uint32_t marked = 0, markedCount = 0;   ///< the same that it writes
   /// In Program::lists: numbers of registers of products that it reads, and behind them those that it writes.
@@ -73,11 +77,12 @@ struct Operation {
   uint32_t instruction = 0; ///< of Function::code
 };
 
-/// What a product of a warpgroup multiplies.
+/// What a product of a warpgroup, or of a warp, multiplies.
 struct MatrixForm {
-  uint32_t columns, depth, elementBytes;
+  uint32_t rows, columns, depth, elementBytes;
   Element a, b;
-  bool isRegisterA, isNegatedA, isNegatedB, isTransposedA, isTransposedB;
+  Sums sums;
+  bool isSaturated, isRegisterA, isNegatedA, isNegatedB, isTransposedA, isTransposedB;
 };
 
 /// An address operand of an instruction that has several.

@@ -202,6 +202,9 @@ std::string Races::copy(Warp &warp, const Operation &operation, int lane, const 
   made.isWrite = isWrite;
   made.isAgent = true;
   made.isProxy = isProxy;
+  made.isStrong = at.reduced != 0;
+  made.element = static_cast<uint8_t>(at.reduced);
+  made.scope = Scope::Gpu;
   for (uint64_t word = at.offset / wordBytes; word * wordBytes < at.offset + at.bytes; ++word) {
     made.lanes = 1;
     made.bytes = bytesOfWord(word, at.offset, at.bytes);

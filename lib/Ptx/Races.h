@@ -23,6 +23,7 @@ struct Touched {
   uint64_t size;
   Proxied where;
   uint64_t offset, bytes;
+  uint32_t reduced = 0; ///< bytes of the elements to which a copy adds, each at once; 0: it does not
 };
 
 class Races {

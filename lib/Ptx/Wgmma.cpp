@@ -58,64 +58,54 @@ bool readOperand(Machine &machine, Warp &warp, const Operation &o, const MatrixD
   return true;
 }
 
-uint32_t elementAt(const Cta &cta, uint64_t address, uint32_t bytes) {
-  uint32_t bits = 0;
-  std::memcpy(&bits, cta.shared.data() + (address - firstSharedAddress), bytes);
-  return bits;
-}
-
-/// A of the warp's rows from its registers: each lane has 4 bytes of rows l / 4 and 8 below, and of the depth's halves.
-void fragment(const uint32_t (*registers)[warpLanes], const MatrixForm &form, float *a) {
-  const uint32_t each = 4 / form.elementBytes;
-  for (uint32_t part = 0; part < 4; ++part)
-    for (uint32_t lane = 0; lane < uint32_t(warpLanes); ++lane)
-      for (uint32_t i = 0; i < each; ++i) {
-        const uint32_t row = lane / 4 + part % 2 * 8, k = part / 2 * form.depth / 2 + lane % 4 * each + i;
-        a[row * form.depth + k] = valueOf(form.a, registers[part][lane] >> (8 * form.elementBytes * i));
-      }
-}
-
-/// Where accumulator `number` of `lane` stands in the warp's rows.
-uint32_t placeOf(uint32_t number, uint32_t lane, uint32_t columns) {
-  const uint32_t row = lane / 4 + number / 2 % 2 * 8, column = number / 4 * 8 + lane % 4 * 2 + number % 2;
-  return row * columns + column;
+/// `lines` lines of an operand: element (line, k) goes to `values[line * lineStep + k * depthStep]`.
+void valuesIn(const Cta &cta, const MatrixDescriptor &at, uint32_t first, uint32_t lines, const MatrixForm &form,
+              Element element, bool isTransposed, uint32_t lineStep, uint32_t depthStep, float *values) {
+  constexpr uint32_t chunk = 16;
+  const uint32_t each = chunk / form.elementBytes;
+  for (uint32_t line = 0; line < lines; line += isTransposed ? each : 1)
+    for (uint32_t k = 0; k < form.depth; k += isTransposed ? 1 : each) {
+      const uint64_t address = at.addressOf(first + line, k, form.elementBytes, isTransposed);
+      valuesOf(element, cta.shared.data() + (address - firstSharedAddress), each, isTransposed ? lineStep : depthStep,
+               values + size_t(line) * lineStep + size_t(k) * depthStep);
+    }
 }
 
 void compute(Machine &machine, Warp &warp, const Product &product) {
   const Operation &o = *product.operation;
   const MatrixForm &form = machine.program.matrixForms[o.target];
   const Cta &cta = *warp.cta;
-  std::vector<float> a(rowsOfWarp * form.depth), b(size_t(form.depth) * form.columns), sums(rowsOfWarp * form.columns);
-  if (form.isRegisterA) {
-    fragment(product.a, form, a.data());
-  } else {
-    const MatrixDescriptor at(product.descriptorA);
-    const uint32_t first = warp.index % 4 * rowsOfWarp;
-    for (uint32_t row = 0; row < rowsOfWarp; ++row)
-      for (uint32_t k = 0; k < form.depth; ++k)
-        a[row * form.depth + k] =
-            valueOf(form.a, elementAt(cta, at.addressOf(first + row, k, form.elementBytes, form.isTransposedA),
-                                      form.elementBytes));
-  }
-  const MatrixDescriptor at(product.descriptorB);
-  for (uint32_t n = 0; n < form.columns; ++n)
-    for (uint32_t k = 0; k < form.depth; ++k)
-      b[k * form.columns + n] =
-          valueOf(form.b, elementAt(cta, at.addressOf(n, k, form.elementBytes, form.isTransposedB), form.elementBytes));
+  static thread_local std::vector<float> a, b;
+  static thread_local std::vector<uint32_t> sums;
+  a.resize(rowsOfWarp * form.depth);
+  b.resize(size_t(form.depth) * form.columns);
+  sums.assign(rowsOfWarp * form.columns, 0);
+  const uint32_t each = 4 / form.elementBytes;
+  if (form.isRegisterA)
+    for (uint32_t part = 0; part < 4; ++part)
+      for (uint32_t lane = 0; lane < uint32_t(warpLanes); ++lane)
+        for (uint32_t i = 0; i < each; ++i)
+          a[placeInA(part, lane, i, form.depth, form.elementBytes)] =
+              valueOf(form.a, product.a[part][lane] >> (8 * form.elementBytes % 32 * i));
+  else
+    valuesIn(cta, MatrixDescriptor(product.descriptorA), warp.index % 4 * rowsOfWarp, rowsOfWarp, form, form.a,
+             form.isTransposedA, form.depth, 1, a.data());
+  valuesIn(cta, MatrixDescriptor(product.descriptorB), 0, form.columns, form, form.b, form.isTransposedB, 1,
+           form.columns, b.data());
   if (form.isNegatedA != form.isNegatedB)
     for (float &value : a)
       value = -value;
   const Slot *slots = &machine.program.lists[o.first];
   for (uint32_t i = 0; product.isAdded && i < form.columns / 2; ++i)
     for (uint32_t lane = 0; lane < uint32_t(warpLanes); ++lane)
-      sums[placeOf(i, lane, form.columns)] = valueOf<float>(warp.source<uint32_t>(slots[i])[lane]);
+      sums[placeInSums(i, lane, form.columns)] = warp.source<uint32_t>(slots[i])[lane];
   constexpr int fractionOfHalves = 25, fractionOfBytes = 13;
-  for (uint32_t row = 0; row < rowsOfWarp; ++row)
-    addProducts(&a[row * form.depth], b.data(), form.depth, form.columns,
-                form.elementBytes == 1 ? fractionOfBytes : fractionOfHalves, &sums[row * form.columns]);
+  multiply({rowsOfWarp, form.depth, form.columns, form.elementBytes == 1 ? fractionOfBytes : fractionOfHalves,
+            form.sums, form.isSaturated},
+           a.data(), b.data(), sums.data());
   for (uint32_t i = 0; i < form.columns / 2; ++i)
     for (uint32_t lane = 0; lane < uint32_t(warpLanes); ++lane)
-      warp.destination<uint32_t>(slots[i])[lane] = bitsOf<float>(sums[placeOf(i, lane, form.columns)]);
+      warp.destination<uint32_t>(slots[i])[lane] = sums[placeInSums(i, lane, form.columns)];
 }
 
 /// Accumulators and registers of A of a product.
@@ -226,29 +216,36 @@ bool takeShape(Decoder &d, MatrixForm &form) {
 void decodeMultiply(Decoder &d) {
   MatrixForm form{};
   Operation &made = d.operation();
-  if (!d.accept("sync") || !d.accept("aligned") || !takeShape(d, form) || !d.accept("f32"))
+  if (!d.accept("sync") || !d.accept("aligned") || !takeShape(d, form))
     return decodeForm(d, nullptr, {});
+  const std::optional<Sums> sums = sumsNamed(d.nextModifier());
+  d.acceptPrefix("");
+  if (!sums || *sums == Sums::F16)
+    return d.fail("'" + d.instruction().spelling() + "' is not supported for its type");
+  form.sums = *sums;
   const std::optional<Element> a = elementNamed(d.nextModifier());
   d.acceptPrefix("");
   const std::optional<Element> b = elementNamed(d.nextModifier());
   d.acceptPrefix("");
-  if (!a || !b || bytesOf(*a) != bytesOf(*b) || (bytesOf(*a) == 2 && a != b) || form.depth * bytesOf(*a) != 32)
+  if (!a || !b || bytesOf(*a) != bytesOf(*b) || (bytesOf(*a) == 2 && a != b) || form.depth * bytesOf(*a) != 32 ||
+      isInteger(*a) != isInteger(*b) || isInteger(*a) != (*sums == Sums::S32))
     return decodeForm(d, nullptr, {});
+  form.isSaturated = isInteger(*a) && d.accept("satfinite");
   form.a = *a;
   form.b = *b;
   form.elementBytes = bytesOf(*a);
   form.isRegisterA = d.operandCount() > 1 && d.operandAt(1).kind == Operand::Kind::Vector;
-  const size_t transposes = form.elementBytes == 1 ? 0 : form.isRegisterA ? 1 : 2;
-  d.expectOperands(6 + transposes, 6 + transposes);
+  const size_t transposes = form.elementBytes != 2 ? 0 : form.isRegisterA ? 1 : 2, signs = isInteger(*a) ? 0 : 2;
+  d.expectOperands(4 + signs + transposes, 4 + signs + transposes);
   if (d.hasFailed())
     return;
-  const Operand &sums = d.operandAt(0);
-  if (sums.kind != Operand::Kind::Vector || sums.parts.size() != form.columns / 2 ||
+  const Operand &results = d.operandAt(0);
+  if (results.kind != Operand::Kind::Vector || results.parts.size() != form.columns / 2 ||
       (form.isRegisterA && d.operandAt(1).parts.size() != 4))
     return d.fail("'" + d.instruction().spelling() + "' needs " + std::to_string(form.columns / 2) +
                   " accumulators, and 4 registers where A is in registers");
   std::vector<Slot> slots;
-  for (const Operand &one : sums.parts)
+  for (const Operand &one : results.parts)
     slots.push_back(d.matrixRegister(one, true));
   if (form.isRegisterA)
     for (const Operand &one : d.operandAt(1).parts)
@@ -261,8 +258,8 @@ void decodeMultiply(Decoder &d) {
     return d.constant(d.operandAt(index), "the sign of an operand") == ~uint64_t(0);
   };
   const auto flag = [&](size_t index) { return d.constant(d.operandAt(index), "the order of an operand") == 1; };
-  form.isNegatedA = sign(4);
-  form.isNegatedB = sign(5);
+  form.isNegatedA = signs != 0 && sign(4);
+  form.isNegatedB = signs != 0 && sign(5);
   form.isTransposedA = transposes == 2 && flag(6);
   form.isTransposedB = transposes > 0 && flag(5 + transposes);
   made.first = d.addList(slots);

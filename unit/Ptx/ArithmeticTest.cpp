@@ -238,7 +238,6 @@ TEST(Arithmetic, RegistersArePackedAndUnpacked) {
 
 TEST(Arithmetic, WhatIsNotKnownIsRefusedByName) {
   const std::pair<const char *, const char *> all[] = {
-      {"add.rz.f32 %f0, %f1, %f2;", "'add.rz.f32' is not supported"},
       {"add.s32.wide %r0, %r1, %r2;", "'add.s32.wide' is not supported: '.wide' is not known there"},
       {"fma.f32 %f0, %f1, %f2, %f3;", "'fma.f32' is not supported: it needs .rn"},
       {"texture.1d %r0, %r1;", "instruction 'texture.1d' is not supported"},

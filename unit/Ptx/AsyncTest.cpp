@@ -145,6 +145,21 @@ TEST(Async, APhaseIsNotOverrun) { // who waits by parity has to be there before 
   EXPECT_TRUE(isFound);
 }
 
+TEST(Async, WhatIsWrongWithACopyOfAThreadIsSaid) {
+  const Finding all[] = {
+      {"mov.b32 %r0, 0x5000400; cp.async.ca.shared.global [%r0], [%d9], 16;", "it copies to a CTA that is not its own"},
+      {"cp.async.ca.shared.global [tile+4], [%d9], 16;",
+       "it copies 16 of 16 bytes from or to addresses of which one may be no multiple of that; align them"},
+      {"cp.async.cg.shared.global [tile], [%d9], 8;", "'cp.async.cg.shared.global' cannot copy 8 bytes"},
+      {"st.async.shared::cluster.mbarrier::complete_tx::bytes.b32 [tile+2], %r8, [tile+4088];",
+       "it stores to a CTA that its mbarrier is not of, or out of alignment; let both be in one CTA"},
+      {"st.async.shared::cluster.mbarrier::complete_tx::bytes.v2.b32 [tile], %r8, [tile+4088];",
+       "'st.async.shared::cluster.mbarrier::complete_tx::bytes.v2.b32' stores 2 values"},
+  };
+  for (const Finding &one : all)
+    EXPECT_TRUE(says(run(begin + one.body, 1, 1).error, one.message)) << one.body;
+}
+
 TEST(Async, WhatIsWrongWithACopyIsSaid) {
   const std::string map = "add.s64 %d0, %d9, 8192; mov.b32 %r0, 0;\n";
   const Finding all[] = {
@@ -179,7 +194,11 @@ TEST(Async, WhatIsWrongWithACopyIsSaid) {
        "'cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes' needs a map and 2 coordinates"},
       {"cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes tile, [%d9], 32, [tile+4088];",
        "'cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes' needs an address in brackets"},
-      {"cp.async.ca.shared.global [tile], [%d9], 16;", "'cp.async.ca.shared.global' is not supported"},
+      {"cp.reduce.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes.add.u32 [tile], [tile], 16, "
+       "[tile+4088];",
+       "'cp.reduce.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes.add.u32' is not supported"},
+      {"setmaxnreg.inc.sync.aligned.u32 41;",
+       "'setmaxnreg.inc.sync.aligned.u32' asks for 41 registers; give a multiple of 8 from 24 to 256"},
       {"cp.async.bulk.wait_group %r8;", "the number of groups of 'cp.async.bulk.wait_group' has to be a number"},
       {"setmaxnreg.inc.sync.aligned.u32 %r8;",
        "the number of registers of 'setmaxnreg.inc.sync.aligned.u32' has to be a number"},

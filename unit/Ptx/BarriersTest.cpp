@@ -51,6 +51,17 @@ struct Finding {
   const char *body, *message;
 };
 
+TEST(Barriers, ABarrierReducesPredicates) {
+  TestKernel kernel(begin + "setp.lt.u32 %p0, %r8, 40;\nbar.red.popc.u32 %r0, 0, %p0;\nbar.red.and.pred %p1, 0, %p0;\n"
+                            "bar.red.or.pred %p2, 1, 64, !%p0;\nselp.b32 %r1, 1, 0, %p1; selp.b32 %r2, 1, 0, %p2;\n"
+                            "@!%p0 st.global.v4.b32 [%d8], {%r0, %r1, %r2, %r2};");
+  kernel.launch.block = {64, 1, 1};
+  ASSERT_EQ(kernel.run(), "");
+  EXPECT_EQ(kernel.out[0], 40u);
+  EXPECT_EQ(kernel.out[1], 0u);
+  EXPECT_EQ(kernel.out[2], 1u);
+}
+
 TEST(Barriers, ADeadlockNamesWhoWaits) {
   const Finding all[] = {
       {"setp.eq.b32 %p0, %r7, 0;\n@%p0 bra End;\nbar.sync 1, 64;\nEnd: ret;",
@@ -91,7 +102,7 @@ TEST(Barriers, TooManyArrivalsAreNoticed) {
 }
 
 TEST(Barriers, WhatABarrierCannotBeIsRefused) {
-  const Finding all[] = {{"bar.red.popc.u32 %r0, 0, %p0;", "'bar.red.popc.u32' is not supported"},
+  const Finding all[] = {{"bar.red.popc.pred %p1, 0, %p0;", "'bar.red.popc.pred' is not supported"},
                          {"bar.arrive 1;", "'bar.arrive' has 1 operands and takes 2"},
                          {"barrier.cluster.sync;", "'barrier.cluster.sync' is not supported"}};
   for (const Finding &one : all)

@@ -97,6 +97,59 @@ TEST(Litmus, CopiesToGlobalMemory) {
     check(litmus);
 }
 
+/// A thread's own words, and words of all.
+const std::string fetched =
+    "mul.wide.u32 %d0, %r7, 16; add.s64 %d0, %d9, %d0; shl.b32 %r4, %r7, 4; xor.b32 %r3, %r4, 512;\n"
+    "add.u32 %r4, %r4, %r6; add.u32 %r3, %r3, %r6;\ncp.async.cg.shared.global [%r4], [%d0], 16;\n"
+    "cp.async.commit_group;\ncp.async.ca.shared.global [%r4+2048], [%d0], 8, 4;\ncp.async.commit_group;\n"
+    "cp.async.wait_group 1;\nbar.sync 0;\nld.shared.b32 %r0, [%r3];\ncp.async.wait_all;\nld.shared.b32 %r1, "
+    "[%r4+2052];\n";
+const std::string counted =
+    made("64") +
+    "shl.b32 %r4, %r7, 2; xor.b32 %r3, %r4, 128; add.u32 %r4, %r4, %r6; add.u32 %r3, %r3, %r6;\n"
+    "cp.async.ca.shared.global [%r4], [%d9], 4;\ncp.async.mbarrier.arrive.noinc.shared.b64 [tile+4088];\n" +
+    phase("W", "0") + "ld.shared.b32 %r0, [%r3];\n";
+/// CTA 0 sends words to CTA 1, which counts their bytes.
+const std::string sent =
+    "mbarrier.init.shared.b64 [tile+4088], 1;\nfence.mbarrier_init.release.cluster;\n"
+    "mbarrier.arrive.expect_tx.shared.b64 _, [tile+4088], 16;\nbarrier.cluster.arrive.aligned;\n"
+    "barrier.cluster.wait.aligned;\nsetp.ne.b32 %p2, %r9, 0;\n@!%p2 bra Send;\n" +
+    phase("W", "0") +
+    "ld.shared.b32 %r0, [tile+8];\nbra End;\nSend: st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v4.b32 "
+    "[%r5], {%r6, %r6, %r6, %r6}, [%r5+4088];\nEnd: barrier.cluster.arrive.aligned;\nbarrier.cluster.wait.aligned;\n";
+const std::string reduced =
+    "st.shared.v4.b32 [tile], {%r9, %r9, %r9, %r9};\nfence.proxy.async.shared::cta;\n"
+    "cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u32 [%d8], [tile], 16;\ncp.async.bulk.commit_group;\n"
+    "cp.async.bulk.wait_group 0;\n";
+
+const Litmus threads[] = {
+    {"a wait for the group", two, fetched, "cp.async.wait_group 1;", "", ""},
+    {"a wait for that group", two, fetched, "cp.async.wait_group 1;", "cp.async.wait_group 2;", ""},
+    {"a group that is committed", two, fetched, "cp.async.commit_group;", "", ""},
+    {"a barrier of those who have waited", two, fetched, "bar.sync 0;", "", ""},
+    {"a wait before the barrier", two, fetched, "cp.async.wait_group 1;\nbar.sync 0;",
+     "bar.sync 0;\ncp.async.wait_group 1;", ""},
+    {"a wait for all", two, fetched, "cp.async.wait_all;", "", ""},
+    {"a wait at the mbarrier", two, counted, phase("W", "0"), "", ""},
+    {"an arrival that is expected", two, counted, ".noinc", "", "no w"},
+    {"an arrival behind the copy", two, counted, "cp.async.mbarrier.arrive.noinc.shared.b64 [tile+4088]",
+     "mbarrier.arrive.shared.b64 _, [tile+4088]", ""},
+    {"a wait for what is sent", cluster, sent, phase("W", "0"), "", ""},
+    {"the bytes that are sent", cluster, sent, "[tile+4088], 16", "[tile+4088], 12", "no w"},
+    {"sums of several CTAs",
+     {2, 1, 0, 1},
+     reduced,
+     "cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u32",
+     "cp.async.bulk.global.shared::cta.bulk_group",
+     ""},
+    {"a proxy fence before a sum", {2, 1, 0, 1}, reduced, "fence.proxy.async.shared::cta;", "", ""},
+};
+
+TEST(Litmus, CopiesOfThreads) {
+  for (const Litmus &litmus : threads)
+    check(litmus);
+}
+
 /// m64n8k16 of bf16: A at tile, B at tile + 2048.
 const std::string multiplied =
     "shl.b32 %r4, %r7, 4; add.u32 %r4, %r4, %r6; mov.b32 %r0, 0x3f803f80; mov.b32 %f0, 0f00000000;\n"

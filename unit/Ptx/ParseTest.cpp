@@ -144,7 +144,7 @@ TEST(Parse, AnErrorInABodyNamesItsLine) {
       {"L: ret; L: ret;", "'L' is declared twice in one block"},
       {"mov.b32 %r0, %r1.x;", "an element of '%r1' is not supported; use scalar registers"},
       {"ret;\nmov.b32 %r0, ;", "test.ptx:9: an operand is expected where ';' is"},
-      {".branchtargets A;", "'.branchtargets' in a function is not supported"},
+      {".callprototype A;", "'.callprototype' in a function is not supported"},
       {"ld.b32 %r0, [%d0;", "an address needs ']' where ';' is"},
   };
   for (const Refused &one : all)
