@@ -12,7 +12,7 @@ namespace k2c::ptx {
 
 namespace {
 
-constexpr int fractionOfSums = 25;
+int fractionOf(const MatrixForm &form) { return form.elementBytes == 1 ? 13 : 25; }
 
 Outcome refuseMissing(Machine &machine, Warp &warp, const Operation &o, uint32_t active) {
   return machine.fail(warp, o, ~active, "they are missing, and all lanes take part");
@@ -68,7 +68,7 @@ Outcome multiplyOfWarp(Machine &machine, Warp &warp, const Operation &o, uint32_
     sums[placeInSums(number, lane, form.columns)] =
         warp.source<uint32_t>(lists[inC.first + part])[lane] >> shift & (form.sums == Sums::F16 ? 0xffff : ~0u);
   });
-  multiply({form.rows, form.depth, form.columns, fractionOfSums, form.sums, form.isSaturated}, a, b, sums);
+  multiply({form.rows, form.depth, form.columns, fractionOf(form), form.sums, form.isSaturated}, a, b, sums);
   forSums(form.sums, o.count, [&](uint32_t part, uint32_t number, uint32_t lane, uint32_t shift) {
     uint32_t &to = warp.destination<uint32_t>(lists[o.first + part])[lane];
     to = (shift == 0 ? 0 : to) | sums[placeInSums(number, lane, form.columns)] << shift;
@@ -97,7 +97,7 @@ Outcome multiplyOfFragments(Machine &machine, Warp &warp, const Operation &o, ui
     sums[lane * ofC + number] =
         warp.source<uint32_t>(lists[cAt + part])[lane] >> shift & (form.sums == Sums::F16 ? 0xffff : ~0u);
   });
-  multiply({form.rows, form.depth, form.columns, fractionOfSums, form.sums, form.isSaturated}, a.data(), b.data(),
+  multiply({form.rows, form.depth, form.columns, fractionOf(form), form.sums, form.isSaturated}, a.data(), b.data(),
            sums.data());
   forSums(form.sums, o.count, [&](uint32_t part, uint32_t number, uint32_t lane, uint32_t shift) {
     uint32_t &to = warp.destination<uint32_t>(lists[o.first + part])[lane];

@@ -162,48 +162,52 @@ uint64_t MatrixDescriptor::addressOf(uint32_t line, uint32_t k, uint32_t element
   return swizzleBytes == 0 ? address : address ^ (address >> 3 & (swizzleBytes - chunk));
 }
 
-void addProducts(const float *a, const float *b, uint32_t depth, uint32_t columns, int fraction, float *sums) {
-  constexpr uint32_t atATime = 64;
-  for (uint32_t first = 0; first < columns; first += atATime) {
-    const uint32_t count = std::min(atATime, columns - first);
-    float largest[atATime], scale[atATime];
-    int32_t whole[atATime];
-    for (uint32_t n = 0; n < count; ++n)
-      largest[n] = std::abs(sums[first + n]);
-    for (uint32_t k = 0; k < depth; ++k)
-      for (uint32_t n = 0; n < count; ++n) {
-        const float size = std::abs(a[k] * b[k * columns + first + n]);
-        largest[n] = largest[n] > size ? largest[n] : size;
-      }
-    bool isPlain = true; // no infinity or what is no number, and no power that f32 does not have
-    for (uint32_t n = 0; n < count; ++n) {
-      const int exponent = static_cast<int>(k2c::ptx::bitsOf<float>(largest[n]) >> 23);
-      isPlain &= largest[n] == 0 || (exponent > fraction && exponent < 250);
-      scale[n] = largest[n] == 0 || !isPlain
-                     ? 1
-                     : k2c::ptx::valueOf<float>(static_cast<uint32_t>(127 + fraction - (exponent - 127)) << 23);
-    }
-    if (!isPlain) {
-      for (uint32_t n = 0; n < count; ++n)
-        for (uint32_t k = 0; k < depth; ++k)
-          sums[first + n] += a[k] * b[k * columns + first + n];
-      continue;
-    }
-    for (uint32_t n = 0; n < count; ++n)
-      whole[n] = static_cast<int32_t>(sums[first + n] * scale[n]);
-    for (uint32_t k = 0; k < depth; ++k)
-      for (uint32_t n = 0; n < count; ++n)
-        whole[n] += static_cast<int32_t>(a[k] * b[k * columns + first + n] * scale[n]);
-    for (uint32_t n = 0; n < count; ++n) {
-      const double exact = static_cast<double>(whole[n]) / scale[n];
-      uint64_t bits;
-      std::memcpy(&bits, &exact, sizeof bits);
-      bits &= ~((uint64_t(1) << 29) - 1); // to the 24 bits of an f32
-      double cut;
-      std::memcpy(&cut, &bits, sizeof cut);
-      sums[first + n] = static_cast<float>(cut);
-    }
+constexpr uint32_t width = 8;
+typedef float Numbers __attribute__((vector_size(4 * width)));
+typedef int32_t Words __attribute__((vector_size(4 * width)));
+
+/// addProducts() of `width` columns, which registers of the processor hold.
+static void addColumns(const float *a, const float *b, uint32_t depth, uint32_t columns, int fraction, float *sums) {
+  const auto load = [](const float *from) {
+    Numbers made;
+    std::memcpy(&made, from, sizeof made);
+    return made;
+  };
+  const auto size = [](Numbers of) { return (Numbers)((Words)of & 0x7fffffff); };
+  const Numbers sum = load(sums);
+  Numbers largest = size(sum);
+  for (uint32_t k = 0; k < depth; ++k) {
+    const Numbers product = size(a[k] * load(b + size_t(k) * columns));
+    largest = largest > product ? largest : product;
   }
+  const Words exponent = (Words)largest >> 23;
+  // no infinity or what is no number, and no power that f32 does not have
+  const Words isStrange = (exponent != 0) & ((exponent <= fraction) | (exponent >= 250));
+  bool isPlain = true;
+  for (uint32_t n = 0; n < width; ++n)
+    isPlain &= isStrange[n] == 0;
+  if (!isPlain) {
+    for (uint32_t n = 0; n < width; ++n)
+      for (uint32_t k = 0; k < depth; ++k)
+        sums[n] += a[k] * b[size_t(k) * columns + n];
+    return;
+  }
+  const Words isSome = exponent != 0;
+  const Numbers scale = (Numbers)(isSome & ((127 + fraction + 127 - exponent) << 23)),
+                back = (Numbers)(isSome & ((exponent - fraction) << 23));
+  Words whole = __builtin_convertvector(sum * scale, Words);
+  for (uint32_t k = 0; k < depth; ++k)
+    whole += __builtin_convertvector(a[k] * load(b + size_t(k) * columns) * scale, Words);
+  const Words isBelow = whole < 0, magnitude = (whole ^ isBelow) - isBelow;
+  const Numbers rounded = __builtin_convertvector(magnitude, Numbers);
+  const Words isAbove = __builtin_convertvector(rounded, Words) > magnitude; // cut to the 24 bits of an f32
+  const Numbers made = (Numbers)((Words)((Numbers)((Words)rounded + isAbove) * back) | (isBelow & INT32_MIN));
+  std::memcpy(sums, &made, sizeof made);
+}
+
+void addProducts(const float *a, const float *b, uint32_t depth, uint32_t columns, int fraction, float *sums) {
+  for (uint32_t first = 0; first < columns; first += width)
+    addColumns(a, b + first, depth, columns, fraction, sums + first);
 }
 
 void multiply(const MatrixProduct &product, const float *a, const float *b, uint32_t *sums) {

@@ -41,7 +41,7 @@ struct MatrixDescriptor {
 
 /// What a tensor core adds: `sums[n]` + the sum of a[k] b[k][n], for `columns` columns. Products and the sum so far are
 /// cut off `fraction` bits below the largest of them, and added exactly; the result is cut to f32.
-/// `b`: `depth` rows of `columns`.
+/// `b`: `depth` rows of `columns`, a multiple of 8.
 void addProducts(const float *a, const float *b, uint32_t depth, uint32_t columns, int fraction, float *sums);
 
 /// A product of a matrix of `rows` rows and one of `columns` columns.

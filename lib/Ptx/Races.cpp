@@ -53,38 +53,89 @@ void Races::take(uint32_t &head, Node &made) {
   nodes.push_back(made);
 }
 
-/// Adds `made` to the accesses of a word, from which what it supersedes goes.
+/// Takes the node out to which `link` leads.
+void Races::drop(uint32_t &link) {
+  const uint32_t at = link;
+  link = nodes[at].next;
+  nodes[at].next = freed;
+  freed = at;
+}
+
+/// Adds `made` to the accesses of a word, from which what it supersedes goes: what happened before, and what its own
+/// lanes have done.
 std::string Races::note(Memory &memory, uint64_t word, Node &made, const Knowledge &known) {
   uint32_t *link = &memory.heads[word];
+  uint32_t own = 0;
   for (uint32_t at = *link; at != 0; at = *link) {
     Node &node = nodes[at];
     const bool isOne = isSame(node, made);
     if ((node.bytes & made.bytes) == 0 || (isOne && node.isWrite == made.isWrite)) {
-      if (isOne && node.bytes == made.bytes && node.isWrite == made.isWrite) {
-        node.lanes |= made.lanes;
-        return "";
-      }
+      if (isOne && node.bytes == made.bytes && node.isWrite == made.isWrite)
+        own = at;
       link = &node.next;
       continue;
     }
     const bool isConflict = (node.isWrite || made.isWrite) && !isOne;
-    const bool isBefore = isOrdered(node, made, known, memory.where);
+    const bool isOwn =
+        node.warp == made.warp && node.isAgent == made.isAgent && (!made.isAgent || node.first == made.first);
+    const bool isReadAgain = !made.isWrite && !node.isWrite && isOwn; // reads of others stay, one for each
+    const bool isSuperseded = (node.bytes & ~made.bytes) == 0 && (made.isWrite || isReadAgain);
+    if (!isConflict && !isSuperseded) {
+      link = &node.next;
+      continue;
+    }
+    const bool isBefore = isReadAgain ? made.isAgent && node.time <= made.time // who knows of this one knows of it
+                                      : isOrdered(node, made, known, memory.where);
     const bool isWhole = node.bytes == made.bytes && node.element == made.element;
     if (isConflict && !isBefore &&
         !(node.isStrong && made.isStrong && isWhole && isInScope(made.warp, node.warp, made.scope) &&
           isInScope(node.warp, made.warp, node.scope)))
       return describe(node);
-    if (isBefore && (node.bytes & ~made.bytes) == 0 && (made.isWrite || !node.isWrite)) {
-      const uint32_t next = node.next;
-      node.next = freed;
-      freed = at;
-      *link = next;
-      continue;
-    }
-    link = &node.next;
+    if (isSuperseded && isOwn && !made.isAgent)
+      node.lanes &= ~made.lanes;
+    if (isSuperseded && (isBefore || node.lanes == 0))
+      drop(*link);
+    else
+      link = &node.next;
   }
-  take(memory.heads[word], made);
+  if (own != 0)
+    nodes[own].lanes |= made.lanes;
+  else
+    take(memory.heads[word], made);
   return "";
+}
+
+/// note() for a lane's read where it is plain that nothing races: its lane has read there since the last write, or
+/// another lane of the instruction has that knows the same. Whether it was.
+bool Races::hasNotedRead(uint32_t &head, Node &made, const Knowledge &known, const Knowledge *others) {
+  uint32_t *mine = nullptr, instruction = 0; // the node of its lane's last read, and that of the instruction
+  for (uint32_t *link = &head; *link != 0 && !nodes[*link].isWrite && (!mine || instruction == 0);
+       link = &nodes[*link].next) {
+    const Node &node = nodes[*link];
+    if (node.bytes != made.bytes || node.isStrong || node.isAgent || node.warp != made.warp)
+      continue;
+    if (isSame(node, made))
+      instruction = *link;
+    else if (node.lanes & made.lanes)
+      mine = link;
+  }
+  if (!mine && (instruction == 0 || !others || !known.isSame(*others)))
+    return false;
+  if (instruction != 0) {
+    nodes[instruction].lanes |= made.lanes;
+    if (mine && (nodes[*mine].lanes &= ~made.lanes) == 0)
+      drop(*mine);
+    return true;
+  }
+  Node &node = nodes[*mine];
+  if (node.lanes == made.lanes) {
+    made.next = node.next;
+    node = made;
+  } else {
+    node.lanes &= ~made.lanes;
+    take(head, made);
+  }
+  return true;
 }
 
 Races::Memory &Races::memoryAt(const Touched &at) {
@@ -156,30 +207,34 @@ std::string Races::accessTogether(Warp &warp, const Operation &operation, uint32
   Memory &memory = memoryAt(at);
   Node made = nodeOf(warp, operation, access);
   const bool isWhole = bytes % wordBytes == 0;
+  const Knowledge *before = nullptr; // of the lane before, if it accessed the same bytes
+  uint64_t last = ~uint64_t(0);
   for (uint32_t left = active; left != 0; left &= left - 1) {
     const int lane = __builtin_ctz(left);
     const uint64_t offset = offsets[lane];
-    const uint32_t own = left & -left;
+    const Knowledge &known = warp.clocks->known[lane];
+    if (offset != last)
+      before = nullptr;
     for (uint64_t word = offset / wordBytes; word * wordBytes < offset + bytes; ++word) {
       made.bytes = isWhole ? 0xf : bytesOfWord(word, offset, bytes);
-      if (const uint32_t head = memory.heads[word]; head != 0) {
+      made.lanes = left & -left;
+      uint32_t &head = memory.heads[word];
+      if (!made.isWrite && hasNotedRead(head, made, known, before))
+        continue;
+      if (head != 0 && made.isWrite) {
         Node &node = nodes[head];
-        if (node.bytes == made.bytes && node.isWrite == made.isWrite && isSame(node, made)) {
-          node.lanes |= own; // others of the instruction have been there
-          continue;
-        }
-        if (node.next == 0 && node.bytes == made.bytes && node.warp == made.warp && node.lanes == own &&
-            !node.isAgent && (made.isWrite || !node.isWrite)) {
+        if (node.next == 0 && node.bytes == made.bytes && node.warp == made.warp && node.lanes == made.lanes &&
+            !node.isAgent) {
           made.next = 0;
-          made.lanes = own;
           node = made;
           continue;
         }
       }
-      made.lanes = own;
-      if (std::string other = note(memory, word, made, warp.clocks->known[lane]); !other.empty())
+      if (std::string other = note(memory, word, made, known); !other.empty())
         return other;
     }
+    before = &known;
+    last = offset;
     if (made.isWrite && !memory.locations.empty())
       forgetVersions(memory, offset, bytes);
   }

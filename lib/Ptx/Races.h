@@ -148,6 +148,8 @@ private:
   std::string describe(const Node &node) const;
   std::string note(Memory &memory, uint64_t word, Node &made, const Knowledge &known);
   void take(uint32_t &head, Node &made);
+  void drop(uint32_t &link);
+  bool hasNotedRead(uint32_t &head, Node &made, const Knowledge &known, const Knowledge *others);
   Location &locationAt(Memory &memory, uint64_t offset, uint32_t bytes, const std::byte *value);
   void publish(Location &location, Warp &warp, const Operation &operation, int lane, Access access,
                const std::byte *from);
