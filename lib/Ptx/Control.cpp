@@ -17,6 +17,7 @@ namespace {
 Outcome branch(Machine &machine, Warp &warp, const Operation &o, uint32_t active) {
   Split &at = machine.split(warp);
   if (const uint32_t rest = at.lanes & ~active; rest != 0) {
+    ++machine.counts.divergentBranches;
     at.lanes = rest;
     ++at.pc;
     Split taken;

@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Decoder.h"
+#include "Counters.h"
 #include "Definitions.h"
 #include "Inline.h"
 #include "Special.h"
@@ -341,6 +342,7 @@ void Decoder::decode(const Instruction &instruction) {
   if (taken < instruction.modifiers.size())
     fail("'" + shortened(instruction.spelling()) + "' is not supported: '." + shortened(nextModifier()) +
          "' is not known there");
+  made.kind = static_cast<uint8_t>(classOf(instruction, made));
   allRead.push_back(read);
   allWritten.push_back(written);
 }

@@ -218,6 +218,7 @@ public:
   std::unique_ptr<Races> races; ///< null: not strict
   uint64_t quiet = 0;           ///< instructions since the last that changed something
   Symptom symptom = Symptom::Other;
+  Counts counts;
 
   /// The bytes at the address of lane `lane`, checked for bounds, alignment and, of a read, for having been written.
   /// Null: a finding has been recorded.
@@ -226,6 +227,9 @@ public:
   /// without data.
   Place reachTogether(Warp &warp, const Operation &operation, const uint64_t *addresses, uint32_t active,
                       uint32_t bytes, Access access);
+  /// Counts an access of lanes at an address each, in the memory that the first of them lies in.
+  void countTraffic(Warp &warp, const Operation &operation, const uint64_t *addresses, uint32_t active, uint32_t bytes,
+                    Access access);
   /// Ends the launch with `what` of an access that nothing orders with `other`, as Races describes it.
   Outcome failRace(const Warp &warp, const Operation &operation, uint32_t lanes, const std::string &what,
                    const std::string &other, bool isProxy);
@@ -279,7 +283,6 @@ private:
   std::vector<Deferred> deferred;
   std::vector<std::byte> parameters;
   GlobalMemory::Range *lastRange = nullptr;
-  Counts counts;
   std::optional<Error> finding;
 };
 

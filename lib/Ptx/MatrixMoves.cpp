@@ -29,6 +29,12 @@ template <bool isStore> Outcome moveMatrices(Machine &machine, Warp &warp, const
     return machine.fail(warp, o, ~active, "they are missing, and all lanes take part");
   for (int number = 0; number < o.count; ++number) {
     std::byte *at[rows];
+    if (machine.options.isTrafficCounted) { // a matrix is a wavefront, if its rows lie in different banks
+      uint64_t addresses[warpLanes] = {};
+      for (int row = 0; row < rows; ++row)
+        addresses[row] = machine.addressAt(warp, o.target, number * rows + row);
+      machine.countTraffic(warp, o, addresses, (1 << rows) - 1, rowBytes, isStore ? Access::Write : Access::Read);
+    }
     if (!rowsOf(machine, warp, o, number, isStore ? Access::Write : Access::Read, at))
       return Outcome::Failed;
     const Slot slot = machine.program.lists[o.first + static_cast<uint32_t>(number)];

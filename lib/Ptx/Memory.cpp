@@ -23,6 +23,8 @@ bool reachAll(Machine &machine, Warp &warp, const Operation &o, uint32_t active,
       addresses[lane] = uint32_t(base[lane] + o.immediate);
   }
   const uint32_t size = uint32_t(o.bytes) * o.count;
+  if (machine.options.isTrafficCounted)
+    machine.countTraffic(warp, o, addresses, active, size, access);
   if (const Place place = machine.reachTogether(warp, o, addresses, active, size, access); place.data) {
     for (int lane = 0; lane < warpLanes; ++lane)
       bytes[lane] = place.data + (addresses[lane] - place.first);

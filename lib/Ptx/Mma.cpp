@@ -48,6 +48,7 @@ Outcome multiplyOfWarp(Machine &machine, Warp &warp, const Operation &o, uint32_
   if (active != allLanes)
     return refuseMissing(machine, warp, o, active);
   const MatrixForm &form = machine.program.matrixForms[o.target];
+  machine.counts.multiplyAdds += uint64_t(form.rows) * form.columns * form.depth;
   const Registers inA{o.first + o.count, form.depth * form.elementBytes / 8}, inB{inA.first + inA.count, inA.count / 2},
       inC{inB.first + inB.count, o.count};
   const uint32_t each = 4 / form.elementBytes, halves = inB.count;
@@ -81,6 +82,7 @@ Outcome multiplyOfFragments(Machine &machine, Warp &warp, const Operation &o, ui
   if (active != allLanes)
     return refuseMissing(machine, warp, o, active);
   const MatrixForm &form = machine.program.matrixForms[o.target];
+  machine.counts.multiplyAdds += uint64_t(form.rows) * form.columns * form.depth;
   const uint32_t each = 4 / form.elementBytes, ofA = form.rows * form.depth / warpLanes,
                  ofB = form.depth * form.columns / warpLanes, ofC = form.rows * form.columns / warpLanes;
   const uint32_t aAt = o.first + o.count, bAt = aAt + static_cast<uint32_t>(o.immediate >> 32),

@@ -68,6 +68,7 @@ struct Operation {
   uint64_t immediate = 0; ///< what is added to an address; a choice of the handler
   uint32_t first = 0;     ///< of `count` slots in Program::lists
   Flow flow = Flow::Next;
+  uint8_t kind = 0;                       ///< an InstructionClass
   Combine combine = nullptr;              ///< of a copy that reduces
   uint32_t checked = 0, checkedCount = 0; ///< in Program::lists: numbers of tracked slots that it reads
   uint32_t marked = 0, markedCount = 0;   ///< the same that it writes

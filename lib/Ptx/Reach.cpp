@@ -5,6 +5,7 @@
 // wrong with one of them, lane by lane, which finds the one to name.
 //
 //===----------------------------------------------------------------------===//
+#include "Counters.h"
 #include "Races.h"
 
 #include <algorithm>
@@ -114,6 +115,17 @@ Place Machine::reachTogether(Warp &warp, const Operation &operation, const uint6
   }
   found.first += lowest - address; // as the lanes see it
   return found;
+}
+
+void Machine::countTraffic(Warp &warp, const Operation &operation, const uint64_t *addresses, uint32_t active,
+                           uint32_t bytes, Access access) {
+  const int lane = __builtin_ctz(active);
+  uint64_t address = addresses[lane];
+  const Place found = place(warp, operation.window, address, lane);
+  if (found.cta)
+    countShared(access == Access::Read ? counts.sharedRead : counts.sharedWritten, addresses, active, bytes);
+  else if (found.written)
+    countGlobal(access == Access::Read ? counts.globalRead : counts.globalWritten, addresses, active, bytes);
 }
 
 Outcome Machine::failRace(const Warp &warp, const Operation &operation, uint32_t lanes, const std::string &what,

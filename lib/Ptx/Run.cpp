@@ -153,6 +153,7 @@ bool Machine::step(Warp &warp) {
       warp.defined[program.lists[operation.marked + i]] |= active;
   }
   ++counts.instructions;
+  ++counts.byClass[operation.kind];
   counts.lanes += static_cast<uint64_t>(__builtin_popcount(active));
   ++quiet;
   if (outcome == Outcome::Next)

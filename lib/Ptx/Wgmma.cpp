@@ -151,6 +151,7 @@ Outcome multiply(Machine &machine, Warp &warp, const Operation &o, uint32_t acti
        !readOperand(machine, warp, o, a, warp.index % 4 * rowsOfWarp, rowsOfWarp, form, form.isTransposedA)))
     return Outcome::Failed;
   forRegisters(machine, product, [&](uint32_t number) { ++products.inFlight[number]; });
+  machine.counts.multiplyAdds += uint64_t(rowsOfWarp) * form.columns * form.depth;
   ++products.count;
   products.open.push_back(product);
   return Outcome::Next;

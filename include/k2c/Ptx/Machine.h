@@ -11,6 +11,7 @@
 #include "k2c/Ptx/ByteSet.h"
 #include "k2c/Ptx/Module.h"
 
+#include <array>
 #include <map>
 #include <memory>
 #include <string>
@@ -84,14 +85,51 @@ struct Options {
   uint64_t seed = 1;
   uint32_t residentCtas = 16;                    ///< that run at a time, at most; a cluster runs whole
   bool isStrict = false;                         ///< whether races between threads are errors
+  bool isTrafficCounted = false;                 ///< whether Counts has traffic
   bool isByWarp = false;                         ///< whether wgmma ends for each warp apart, and not for its warpgroup
   uint64_t idleInstructions = uint64_t(1) << 26; ///< in a row that change nothing: the kernel does not end
   uint64_t maxInstructions = ~uint64_t(0);       ///< of all warps
 };
 
+/// What an instruction is for. A generic load or store counts as one of global memory.
+enum class InstructionClass : uint8_t {
+  F32,        ///< arithmetic and comparisons of f32
+  OtherFloat, ///< those of f16, bf16 and f64
+  Integer,    ///< those of integers, and logic
+  Conversion,
+  Move,    ///< mov, addresses, parameters
+  Special, ///< roots, reciprocals, exponentials, ..
+  Control,
+  SharedLoad,
+  SharedStore,
+  GlobalLoad,
+  GlobalStore,
+  Local,
+  Atomic,
+  Barrier,  ///< barriers and fences
+  Copy,     ///< that are asynchronous
+  Tensor,   ///< products of matrices, their fences and waits
+  Exchange, ///< between lanes of a warp
+  Other,
+};
+constexpr size_t instructionClasses = 18;
+
+/// Accesses of warps to a memory.
+struct Traffic {
+  uint64_t requests = 0;  ///< instructions of warps
+  uint64_t bytes = 0;     ///< that lanes asked for
+  uint64_t units = 0;     ///< sectors of 32 bytes of global memory, or wavefronts of shared memory
+  uint64_t conflicts = 0; ///< wavefronts more than banks without conflicts would take
+};
+
 struct Counts {
   uint64_t instructions = 0; ///< of warps
   uint64_t lanes = 0;        ///< of them
+  std::array<uint64_t, instructionClasses> byClass{};
+  uint64_t divergentBranches = 0; ///< at which lanes of a warp part
+  uint64_t multiplyAdds = 0;      ///< of products of matrices
+  /// With isTrafficCounted: loads and stores, ldmatrix and stmatrix; copies and atomic operations are left out.
+  Traffic globalRead, globalWritten, sharedRead, sharedWritten;
 };
 
 /// What a device would see of a finding.
