@@ -83,10 +83,10 @@ typedef int32_t (*k2rt_ir_step_fn)(k2rt_ir_worker *worker);
 typedef int32_t (*k2rt_ir_launch_fn)(k2rt_ir_worker *worker, int32_t kernel_id, k2rt_ir_kernel_fn kernel, int64_t grid,
                                      void *const *args);
 
-/* api->enqueue: launches kernel `kernel_id` with `count` arguments, behind all that was enqueued before; a nowait launch
- * may run beside its neighbours as k2rt_ir_launch_fn says. One worker records a step once for all steps of at most as
- * many rows, so a program of a GPU reads no count of its step. An argument that is worker->step becomes the device's.
- * Returns 0, or what ends the recording. */
+/* api->enqueue: launches kernel `kernel_id` with `count` arguments, behind all that was enqueued before; a nowait
+ * launch may run beside its neighbours as k2rt_ir_launch_fn says. One worker records a step once for all steps of at
+ * most as many rows, so a program of a GPU reads no count of its step. An argument that is worker->step becomes the
+ * device's. Returns 0, or what ends the recording. */
 typedef int32_t (*k2rt_ir_enqueue_fn)(k2rt_ir_worker *worker, int32_t kernel_id, const k2rt_ir_grid *grid,
                                       void *const *args, int32_t count, int32_t nowait);
 

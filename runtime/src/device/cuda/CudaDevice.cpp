@@ -100,17 +100,22 @@ Expected<std::byte *> CudaDevice::allocate(int64_t bytes, const char *purpose, M
       std::memset(ofEngine.back().get(), 0, static_cast<size_t>(bytes));
     return static_cast<std::byte *>(ofEngine.back().get());
   }
-  Expected<DeviceBytes> memory = allocateOnDevice(*driver, bytes, purpose);
+  Expected<DeviceBytes> memory = takeZeroed(bytes, purpose);
   if (!memory)
     return memory.takeError();
   ofProgram.push_back(std::move(*memory));
-  const CUdeviceptr base = ofProgram.back().get();
-  if (bytes > 0)
-    if (Status zeroed = driver->call<&Cuda::cuMemsetD8Async>(base, static_cast<unsigned char>(0),
-                                                             static_cast<size_t>(bytes), stream.get());
-        !zeroed)
-      return zeroed.takeError();
-  return reinterpret_cast<std::byte *>(base);
+  return reinterpret_cast<std::byte *>(ofProgram.back().get());
+}
+
+Expected<DeviceBytes> CudaDevice::takeZeroed(int64_t bytes, const char *purpose) {
+  Expected<DeviceBytes> memory = allocateOnDevice(*driver, bytes, purpose);
+  if (!memory || bytes == 0)
+    return memory;
+  if (Status zeroed = driver->call<&Cuda::cuMemsetD8Async>(memory->get(), static_cast<unsigned char>(0),
+                                                           static_cast<size_t>(bytes), stream.get());
+      !zeroed)
+    return zeroed.takeError();
+  return memory;
 }
 
 Status CudaDevice::load(const RankMemory &memory, Trace *toTrace) {
@@ -120,7 +125,7 @@ Status CudaDevice::load(const RankMemory &memory, Trace *toTrace) {
       {&scratch, manifest.device->workers() * manifest.memory.scratchPerWorker, "scratch"},
       {&logits, manifest.memory.logits, "logits"}};
   for (const auto &[bytes, size, purpose] : workspace) {
-    Expected<DeviceBytes> taken = allocateOnDevice(*driver, size, purpose);
+    Expected<DeviceBytes> taken = takeZeroed(size, purpose);
     if (!taken)
       return taken.takeError();
     *bytes = std::move(*taken);

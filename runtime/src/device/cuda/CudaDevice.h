@@ -58,6 +58,8 @@ public:
   const GpuFacts &gpu() const { return context.gpu(); }
 
 private:
+  /// Memory of the GPU; zeroed, as kernels read whole vectors of rows of which some are not there.
+  Expected<DeviceBytes> takeZeroed(int64_t bytes, const char *purpose);
   CudaDevice(const Bundle &bundle, const CudaOptions &options, std::unique_ptr<Driver> driver, Context context);
   Status loadCode(const RankMemory &memory);
   Status launch();
