@@ -5,11 +5,13 @@
 #include "engine/Scheduler.h"
 #include "fake/FakeCuda.h"
 #include <cstdio>
+#include <fstream>
 #include <functional>
 #include <gtest/gtest.h>
 
 using namespace k2c;
 using namespace k2c::runtime;
+using nlohmann::json;
 
 namespace {
 
@@ -67,7 +69,7 @@ protected:
 };
 
 /// What opening and running `bundle` on the device of a driver that was set up says.
-struct Refusal {
+struct Refused {
   std::map<std::string, long> settings;
   std::string said;
 };
@@ -112,7 +114,7 @@ TEST_F(CudaRun, RefusesWhatTheBundleCannotRunOn) {
   const std::string elsewhere = "; choose another with --device, or compile for a topology of this GPU";
   const std::string smaller =
       "compile with smaller --max-sequences, --max-context or --step-tokens, or for a GPU with more memory";
-  const Refusal refusals[] = {
+  const Refused cases[] = {
       {{{"version", 11080}},
        shortened(fakeDriver) + ": the driver is of CUDA 11.8, the bundle needs CUDA 12.0 or a later one; "
                                "install a later driver"},
@@ -130,11 +132,11 @@ TEST_F(CudaRun, RefusesWhatTheBundleCannotRunOn) {
        "reserve 512.00 MiB (536.87 MB); 1.00 KiB (1.02 KB) = 1024 bytes of 80.00 GiB (85.90 GB) = 85899345920 bytes "
        "are free, other processes have the rest; end them, choose another with --device, or " +
            smaller}};
-  for (const Refusal &refusal : refusals) {
+  for (const Refused &each : cases) {
     cuda.reset();
-    for (const auto &[key, value] : refusal.settings)
+    for (const auto &[key, value] : each.settings)
       cuda.set(key.c_str(), value);
-    EXPECT_EQ(run(FakeGpuBundle()), refusal.said);
+    EXPECT_EQ(run(FakeGpuBundle()), each.said);
     EXPECT_EQ(code, K2RT_DEVICE_FAILED);
     EXPECT_EQ(cuda.alive(), 0);
     EXPECT_EQ(cuda.calls("cuMemAlloc_v2") + cuda.calls("cuMemHostAlloc"), 0);
@@ -194,4 +196,63 @@ TEST_F(CudaRun, NamesTheCallThatFailsAndLeavesNothingBehind) {
             << name << " " << at;
       EXPECT_EQ(cuda.alive(), 0) << name << " " << at;
     }
+}
+
+TEST_F(CudaRun, RefusesCapturesThatWereNotAnnounced) {
+  std::vector<int32_t> chosen(48 * 2);
+  const std::string said = run(FakeGpuBundle(), [&](Engine &, Scheduler &scheduler) {
+    Captures captures;
+    captures.rows = 48;
+    captures.experts = chosen.data();
+    scheduler.capture(captures);
+  });
+  EXPECT_EQ(said, "step: has capture_experts, for which the device has no memory; say what is captured when the device "
+                  "is created");
+}
+
+TEST_F(CudaRun, HasNoOtherPlacement) {
+  const FakeGpuBundle fake;
+  Expected<Bundle> bundle = Bundle::open(fake.folder);
+  ASSERT_TRUE(bundle);
+  CudaOptions onCuda;
+  onCuda.driver = fakeDriver;
+  Expected<std::unique_ptr<CudaDevice>> device = CudaDevice::create(*bundle, onCuda);
+  ASSERT_TRUE(device) << device.error().text();
+  (*device)->use(bundle->weights.slots() + 1);
+  EXPECT_EQ((*device)->run(nullptr).error().text(),
+            "--placement: moves experts between ranks, a GPU's program has one");
+}
+
+TEST_F(CudaRun, ComparesWeightsUnlessTheyAreTrusted) {
+  const FakeGpuBundle fake;
+  std::ofstream(fake.path("weights/blob0.bin"), std::ios::in | std::ios::out).seekp(100).put('!');
+  const std::string said = run(fake);
+  EXPECT_NE(said.find("weights/blob0.bin: bytes 0 to 4096 hash to "), std::string::npos) << said;
+  EXPECT_EQ(cuda.alive(), 0);
+  devices.onCpu.trust = true;
+  EXPECT_EQ(run(fake), "");
+}
+
+TEST_F(CudaRun, NamesTheExpertThatIsLeftOut) {
+  FakeGpuBundle fake("experts");
+  std::string blob;
+  json ranges = json::array();
+  for (int32_t expert = 0; expert < 4; ++expert) {
+    const int32_t says = 12345;
+    blob += std::string(reinterpret_cast<const char *>(&says), 4) + std::string(4092, 'e');
+    ranges.push_back({{"file", "blob0.bin"}, {"offset", expert * 4096}, {"bytes", 4096}});
+  }
+  ranges[2] = nullptr;
+  fake.writeFile("weights/blob0.bin", blob);
+  fake.index["slots"] = {{{"slot", 0}, {"name", "experts"}, {"layer", 1}, {"experts", ranges}}};
+  fake.manifest["shares"] = {{{"slots", 1}, {"experts", 4}, {"items", 1}, {"item_bytes", 4096}}};
+  fake.manifest["memory"]["weights"] = 4 * 4096;
+  const k2rt_limits limits = {48, 4, 1000, 1, 97, 0, 4};
+  fake.manifest["device"]["reserve_bytes"] = k2rt_gpu_reserve_bytes(&limits);
+  fake.write();
+  prompts = {{4, 8, 5}};
+  devices.driver = std::string(K2RT_FAKE_FOLDER) + "/fake_cuda_experts.so";
+  prompts = {{4, 6}};
+  EXPECT_EQ(run(fake), "layer 1: a token wants expert 2, which the bundle leaves out of 'experts'; k2c pack with the "
+                       "checkpoint brings all experts in");
 }

@@ -1,16 +1,18 @@
 // `run info`: what the bundle is and what it will take, from the manifest alone: no weights, no program, any CPU.
 //
+// A program for a GPU has another certificate, that of its device, and the driver is asked for what is there.
 // All numbers of memory and of limits are of one rank; JSON has an entry for each. "placement" is that of the experts
 // of several ranks, "numa" that of the workers of one.
 #include "base/FormatBytes.h"
 #include "base/Utf8.h"
-#include "device/cpu/CpuDevice.h"
+#include "device/OpenEngine.h"
 #include "device/cpu/PlacementReport.h"
 #include "engine/TraceFile.h"
 #include "program/Bundle.h"
 #include "run/Commands.h"
 #include "run/JsonWriter.h"
 #include "run/Processes.h"
+#include "run/Run.h"
 #include "run/StatisticsFile.h"
 #include <cinttypes>
 
@@ -79,6 +81,38 @@ void printRank(JsonWriter &json, const Manifest &manifest, int64_t rank, int32_t
   json.key("tokenizer").value(tokenizer).endObject().endObject();
 }
 
+/// The GPU of a program: what it was compiled for, and what is here, where a driver can be asked.
+void printDevice(JsonWriter &json, const DeviceFacts &device, const std::optional<GpuFacts> &gpu) {
+  json.key("device").beginObject().key("arch").value(device.arch).key("driver");
+  gpu ? json.value(versionText(gpu->driverVersion)) : json.raw("null");
+  json.key("name");
+  gpu ? json.value(gpu->name) : json.raw("null");
+  json.key("code").value("ptx").key("ctas").value(device.ctas).key("threads").value(device.threads);
+  json.key("workers_per_cta").value(device.workersPerCta).key("memory_bytes").value(device.memory).endObject();
+}
+
+/// What the rank of a GPU takes of its memory; graphs are in the reserve, which is an estimate.
+int64_t deviceBytes(const Manifest &manifest) {
+  const MemoryCertificate &memory = manifest.memory;
+  return memory.weights + memory.cache + memory.arena + manifest.workspaceBytes() + manifest.device->reserve;
+}
+
+/// And what its process takes of the host, which maps all weights to read them once.
+int64_t hostBytes(const Manifest &manifest) {
+  const MemoryCertificate &memory = manifest.memory;
+  return memory.reserve + memory.code + k2rt_gpu_host_bytes(&memory.limits, memory.logits);
+}
+
+void printGpuRank(JsonWriter &json, const Manifest &manifest) {
+  const MemoryCertificate &memory = manifest.memory;
+  json.beginObject().key("device_bytes").value(deviceBytes(manifest)).key("host_bytes").value(hostBytes(manifest));
+  json.key("owned").beginObject().key("weights").value(memory.weights).key("cache").value(memory.cache);
+  json.key("arena").value(memory.arena).key("workspace").value(manifest.workspaceBytes());
+  json.key("graphs").value(int64_t(0)).key("collectives").value(int64_t(0)).endObject();
+  json.key("reserve_bytes").value(manifest.device->reserve).key("reserve_source");
+  json.value("estimated: context, code and graphs of no device have been measured").endObject();
+}
+
 /// The workers of a program of one rank by node.
 void printNodes(JsonWriter &json, const Manifest &manifest, int32_t threads, const Container &container) {
   json.key("numa").beginList();
@@ -119,17 +153,19 @@ void printLoads(const LoadsByLayer &loads) {
 }
 
 void printJson(const Manifest &manifest, int32_t threads, const Container &container, const RunOptions &options,
-               const LoadsByLayer &loads) {
+               const LoadsByLayer &loads, const std::optional<GpuFacts> &gpu) {
   JsonWriter json(stdout);
   json.beginObject().key("model").raw(manifest.modelJson).key("numerics").raw(manifest.numericsJson);
   json.key("topology").raw(manifest.topologyJson).key("target").raw(manifest.targetJson);
   json.key("limits").raw(manifest.limitsJson);
+  if (manifest.device)
+    printDevice(json, *manifest.device, gpu);
   json.key("ranks").beginList();
   for (int64_t rank = 0; rank < manifest.ranks.count; ++rank)
-    printRank(json, manifest, rank, threads, options);
+    manifest.device ? printGpuRank(json, manifest) : printRank(json, manifest, rank, threads, options);
   json.endList();
   printRanks(json, manifest, options.folder);
-  if (!manifest.ranks.areSeveral())
+  if (!manifest.ranks.areSeveral() && !manifest.device)
     printNodes(json, manifest, threads, container);
   json.key("dispersion").raw(manifest.dispersionJson).key("kernels").raw(manifest.kernelsJson);
   json.key("bytes_per_token").value(manifest.bytesPerToken).key("predicted").raw(manifest.predictedJson);
@@ -164,8 +200,43 @@ std::string foldedText(const RankFacts &ranks) {
   return text;
 }
 
-void printText(const Manifest &manifest, int32_t threads, const Container &container, const RunOptions &options) {
+void printGpuMemory(const Manifest &manifest, const std::optional<GpuFacts> &gpu) {
   const MemoryCertificate &memory = manifest.memory;
+  std::printf("device     %s%s\n", printable(manifest.device->arch).c_str(),
+              gpu ? (", here " + printable(gpu->name) + ", " + versionText(gpu->driverVersion)).c_str()
+                  : ", no driver here");
+  std::printf("memory     %s of the device, %s of the host\n", formatBytes(deviceBytes(manifest)).c_str(),
+              formatBytes(hostBytes(manifest)).c_str());
+  const std::pair<const char *, int64_t> parts[] = {{"weights", memory.weights},
+                                                    {"cache", memory.cache},
+                                                    {"arena", memory.arena},
+                                                    {"workspace", manifest.workspaceBytes()},
+                                                    {"reserve, estimated", manifest.device->reserve}};
+  for (const auto &[name, bytes] : parts)
+    std::printf("           %-20s%s\n", name, formatBytes(bytes).c_str());
+}
+
+void printMemory(const Manifest &manifest, int32_t threads, const Container &container) {
+  const MemoryCertificate &memory = manifest.memory;
+  std::printf("memory     peak %s with %" PRId32 " threads\n", formatBytes(memory.peakBytes(threads)).c_str(), threads);
+  const std::pair<const char *, int64_t> parts[] = {{"weights", memory.weights},
+                                                    {"cache", memory.cache},
+                                                    {"arena", memory.arena},
+                                                    {"scratch per thread", memory.scratchPerWorker},
+                                                    {"logits", memory.logits},
+                                                    {"code", memory.code},
+                                                    {"reserve", memory.reserveBytes(threads)}};
+  for (const auto &[name, bytes] : parts)
+    std::printf("           %-20s%s\n", name, formatBytes(bytes).c_str());
+  if (manifest.ranks.areSeveral())
+    std::printf("           %-20s%s\n", "collectives", formatBytes(memory.collectives).c_str());
+  const std::string note = topologyNote(manifest, container);
+  std::fputs((placementText(manifest, container, threads) + (note.empty() ? "" : "           " + note + "\n")).c_str(),
+             stdout);
+}
+
+void printText(const Manifest &manifest, int32_t threads, const Container &container, const RunOptions &options,
+               const std::optional<GpuFacts> &gpu) {
   std::printf("model      %s: %" PRId64 " layers, hidden %" PRId64 ", vocabulary %" PRId64 "\n",
               printable(manifest.modelName).c_str(), manifest.layers, manifest.hidden, manifest.vocab);
   if (!manifest.moeLayers.empty())
@@ -182,24 +253,23 @@ void printText(const Manifest &manifest, int32_t threads, const Container &conta
                 transportsText(options.folder).c_str());
   if (const std::string folded = foldedText(manifest.ranks); !folded.empty())
     std::printf("tiers      %s: ranks exchange over two, within a node and between nodes\n", folded.c_str());
-  std::printf("memory     peak %s with %" PRId32 " threads\n", formatBytes(memory.peakBytes(threads)).c_str(), threads);
-  const std::pair<const char *, int64_t> parts[] = {{"weights", memory.weights},
-                                                    {"cache", memory.cache},
-                                                    {"arena", memory.arena},
-                                                    {"scratch per thread", memory.scratchPerWorker},
-                                                    {"logits", memory.logits},
-                                                    {"code", memory.code},
-                                                    {"reserve", memory.reserveBytes(threads)}};
-  for (const auto &[name, bytes] : parts)
-    std::printf("           %-20s%s\n", name, formatBytes(bytes).c_str());
-  if (manifest.ranks.areSeveral())
-    std::printf("           %-20s%s\n", "collectives", formatBytes(memory.collectives).c_str());
-  const std::string note = topologyNote(manifest, container);
-  std::fputs((placementText(manifest, container, threads) + (note.empty() ? "" : "           " + note + "\n")).c_str(),
-             stdout);
+  if (manifest.device)
+    printGpuMemory(manifest, gpu);
+  else
+    printMemory(manifest, threads, container);
   std::printf("kernels    %zu\nfiles      %s\n", manifest.kernels.size(),
               options.trust ? "hashed at each start but for the weights, which are trusted (--trust)"
                             : "hashed at each start, weights too");
+}
+
+/// The device that the flags name; none where it cannot be asked.
+std::optional<GpuFacts> findGpu(const RunOptions &options, const DeviceFacts &device) {
+  const CudaOptions onCuda = onCudaOf(devicesOf(options));
+  Expected<std::unique_ptr<Driver>> driver = openDriver(options.folder, device, onCuda);
+  if (!driver)
+    return std::nullopt;
+  Expected<GpuFacts> gpu = readGpu(**driver, onCuda.device);
+  return gpu ? std::optional<GpuFacts>(*gpu) : std::nullopt;
 }
 
 Status printInfo(const RunOptions &options) {
@@ -220,6 +290,9 @@ Status printInfo(const RunOptions &options) {
   CpuOptions onCpu;
   onCpu.threads = options.threads;
   onCpu.share.ranks = static_cast<int32_t>(manifest.ranks.count);
+  if (Status known = checkDeviceOptions(manifest, devicesOf(options)); !known)
+    return known;
+  const std::optional<GpuFacts> gpu = manifest.device ? findGpu(options, *manifest.device) : std::nullopt;
   Expected<int32_t> chosen = threadsOf(manifest, onCpu, host);
   if (!chosen)
     return chosen.takeError();
@@ -234,10 +307,10 @@ Status printInfo(const RunOptions &options) {
       return written;
   }
   if (options.json) {
-    printJson(manifest, threads, container, options, *loads);
+    printJson(manifest, threads, container, options, *loads, gpu);
     return {};
   }
-  printText(manifest, threads, container, options);
+  printText(manifest, threads, container, options, gpu);
   if (!loads->empty())
     printLoads(*loads);
   return {};

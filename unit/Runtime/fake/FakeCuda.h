@@ -1,4 +1,4 @@
-// The driver that tests play (fake_cuda.cpp), as a test directs it, and a bundle for its device.
+// The driver that tests play (FakeCudaDriver.cpp), as a test directs it, and a bundle for its device.
 #ifndef K2C_UNIT_RUNTIME_FAKE_FAKECUDA_H
 #define K2C_UNIT_RUNTIME_FAKE_FAKECUDA_H
 

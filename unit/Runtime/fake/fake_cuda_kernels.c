@@ -3,7 +3,7 @@
 #define FAKE_ARENA 65536
 #define FAKE_ROUNDS 1
 #define FAKE_QUERY fake_cuda_query /* nobody calls it */
-#include "fake_cuda_kernels.h"
+#include "FakeCudaKernels.h"
 #include "fake_program.c"
 #include <string.h>
 

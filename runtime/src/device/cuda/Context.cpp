@@ -7,7 +7,7 @@
 
 namespace k2c::runtime {
 
-static constexpr int leastVersion = 12000; // of cuLibraryLoadData and cuGraphExecUpdate
+static constexpr int minVersion = 12000; // of cuLibraryLoadData and cuGraphExecUpdate
 
 std::string versionText(int version) {
   return "CUDA " + std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
@@ -36,10 +36,10 @@ Expected<GpuFacts> readGpu(const Driver &driver, int32_t ordinal) {
   Status done = driver.call<&Cuda::cuInit>(0u);
   if (done)
     done = driver.call<&Cuda::cuDriverGetVersion>(&gpu.driverVersion);
-  if (done && gpu.driverVersion < leastVersion)
+  if (done && gpu.driverVersion < minVersion)
     done = Error{K2RT_DEVICE_FAILED, shortened(driver.file()),
                  "the driver is of " + versionText(gpu.driverVersion) + ", the bundle needs " +
-                     versionText(leastVersion) + " or a later one",
+                     versionText(minVersion) + " or a later one",
                  "install a later driver"};
   if (done)
     done = findDevice(driver, gpu);

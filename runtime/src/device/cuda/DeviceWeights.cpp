@@ -1,5 +1,9 @@
 // Two buffers take turns: while one is on its way to the device, the next piece is hashed and copied into the other.
-// A piece is what has a hash. Slots may share a range, which is there once.
+// A piece is what has a hash.
+//
+// Ranges lie one behind the other in one piece of device memory, and slots that share a range have one address. A slot
+// of routed experts is a table of addresses in device memory, too; a kernel that meets an empty entry says which entry
+// it is, and hostEntry finds it among those of Weights, which know its layer and expert.
 #include "device/cuda/DeviceWeights.h"
 #include "base/Hash.h"
 #include "k2rt/reserve.h"
@@ -81,60 +85,71 @@ int64_t DeviceWeights::bytesOf(const Weights &weights) {
   return bytes;
 }
 
-Expected<DeviceWeights> DeviceWeights::upload(const Driver &driver, const Bundle &bundle, CUstream stream, bool trust) {
-  const Weights &weights = bundle.weights;
+Status DeviceWeights::take(const Driver &driver, const Bundle &bundle) {
   const k2rt_ir_program &program = bundle.program.description();
   const auto *experts = static_cast<const int64_t *>(program.slot_experts);
   int64_t entries = 0;
   for (int32_t slot = 0; slot < program.n_weights; ++slot)
     entries += experts[slot];
-  DeviceWeights made;
-  Expected<DeviceBytes> memory = allocateOnDevice(driver, bytesOf(weights), "weights");
-  if (!memory)
-    return memory.takeError();
+  Expected<DeviceBytes> taken = allocateOnDevice(driver, bytesOf(bundle.weights), "weights");
+  if (!taken)
+    return taken.takeError();
+  memory = std::move(*taken);
   Expected<DeviceBytes> ofTables = allocateOnDevice(driver, entries * 8, "tables of experts");
   if (!ofTables)
     return ofTables.takeError();
-  Staging staging(driver, stream);
-  if (Status created = staging.create(); !created)
-    return created.takeError();
+  tableMemory = std::move(*ofTables);
+  return {};
+}
+
+/// Addresses of slots and of the entries of their tables, which are what `entries` has then.
+void DeviceWeights::addSlots(const Bundle &bundle, std::vector<CUdeviceptr> &entries) {
   std::map<const void *, CUdeviceptr> places = {{nullptr, 0}};
-  CUdeviceptr at = memory->get();
-  for (const WeightRange &range : weights.ranges()) {
+  CUdeviceptr at = memory.get();
+  for (const WeightRange &range : bundle.weights.ranges()) {
     if (range.base)
       places[range.base] = at;
-    if (Status copied = copyRange(staging, weights, range, at, trust); !copied) {
-      (void)staging.finish(); // before its memory goes
-      return copied.takeError();
-    }
     at += static_cast<CUdeviceptr>(aligned(range.bytes));
   }
-  std::vector<CUdeviceptr> tables;
-  at = ofTables->get();
+  const k2rt_ir_program &program = bundle.program.description();
+  at = tableMemory.get();
   for (int32_t slot = 0; slot < program.n_weights; ++slot) {
-    const void *const base = weights.slots()[slot];
-    const auto count = static_cast<size_t>(experts[slot]);
-    made.bases.push_back(asPointer(count == 0 ? places[base] : at));
+    const void *const base = bundle.weights.slots()[slot];
+    const auto count = static_cast<size_t>(static_cast<const int64_t *>(program.slot_experts)[slot]);
+    bases.push_back(asPointer(count == 0 ? places[base] : at));
     if (count == 0)
       continue;
     const auto *table = static_cast<const void *const *>(base);
-    made.tables.push_back({at, table, count});
+    tables.push_back({at, table, count});
     for (size_t expert = 0; expert < count; ++expert)
-      tables.push_back(places[table[expert]]);
+      entries.push_back(places[table[expert]]);
     at += count * sizeof(CUdeviceptr);
   }
-  Status done;
-  for (size_t begin = 0; done && begin < tables.size(); begin += hugePageBytes / sizeof(CUdeviceptr)) {
-    const size_t count = std::min(tables.size() - begin, hugePageBytes / sizeof(CUdeviceptr));
-    done =
-        staging.copy(ofTables->get() + begin * sizeof(CUdeviceptr), tables.data() + begin, count * sizeof(CUdeviceptr));
+}
+
+Expected<DeviceWeights> DeviceWeights::upload(const Driver &driver, const Bundle &bundle, CUstream stream, bool trust) {
+  DeviceWeights made;
+  if (Status taken = made.take(driver, bundle); !taken)
+    return taken.takeError();
+  Staging staging(driver, stream);
+  Status done = staging.create();
+  CUdeviceptr at = made.memory.get();
+  for (const WeightRange &range : bundle.weights.ranges()) {
+    if (done)
+      done = copyRange(staging, bundle.weights, range, at, trust);
+    at += static_cast<CUdeviceptr>(aligned(range.bytes));
   }
-  if (Status finished = staging.finish(); done)
+  std::vector<CUdeviceptr> entries;
+  made.addSlots(bundle, entries);
+  constexpr size_t perPiece = hugePageBytes / sizeof(CUdeviceptr);
+  for (size_t begin = 0; done && begin < entries.size(); begin += perPiece) {
+    const size_t bytes = std::min(entries.size() - begin, perPiece) * sizeof(CUdeviceptr);
+    done = staging.copy(made.tableMemory.get() + begin * sizeof(CUdeviceptr), entries.data() + begin, bytes);
+  }
+  if (Status finished = staging.finish(); done) // before its memory goes
     done = std::move(finished);
   if (!done)
     return done.takeError();
-  made.memory = std::move(*memory);
-  made.tableMemory = std::move(*ofTables);
   return made;
 }
 

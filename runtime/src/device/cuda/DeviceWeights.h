@@ -28,6 +28,9 @@ private:
     size_t experts;
   };
 
+  Status take(const Driver &driver, const Bundle &bundle);
+  void addSlots(const Bundle &bundle, std::vector<CUdeviceptr> &entries);
+
   DeviceBytes memory, tableMemory;
   std::vector<const void *> bases;
   std::vector<Table> tables;

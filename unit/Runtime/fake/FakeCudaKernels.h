@@ -1,6 +1,6 @@
 /* Between the two halves of the driver that tests play. */
-#ifndef K2C_UNIT_RUNTIME_FAKE_FAKE_CUDA_KERNELS_H
-#define K2C_UNIT_RUNTIME_FAKE_FAKE_CUDA_KERNELS_H
+#ifndef K2C_UNIT_RUNTIME_FAKE_FAKECUDAKERNELS_H
+#define K2C_UNIT_RUNTIME_FAKE_FAKECUDAKERNELS_H
 
 #include <stdint.h>
 

@@ -4,7 +4,7 @@
 // What it is to do comes from fake_cuda_set, in tests that call it, or from the environment, in those that start a
 // program: K2C_FAKE_CUDA="major=8,hang=1,fail=cuMemAlloc_v2:2:2".
 #include "base/CudaDriver.h"
-#include "fake/fake_cuda_kernels.h"
+#include "fake/FakeCudaKernels.h"
 #include "k2rt/program.h"
 #include <cstdlib>
 #include <cstring>
@@ -50,12 +50,11 @@ State &state() {
 }
 
 bool fails(const char *name) { return ++state().calls[name] == state().failingAt && state().failing == name; }
-
 #define FAKE_ENTRY(name)                                                                                               \
   if (fails(#name))                                                                                                    \
   return static_cast<CUresult>(state().error)
 
-template <class T> T make(const char *) {
+template <class T> T make() {
   auto *made = new char;
   state().alive.insert(made);
   return reinterpret_cast<T>(made);
@@ -271,7 +270,7 @@ FAKE_EXPORT CUresult cuMemsetD8Async(CUdeviceptr to, unsigned char value, size_t
 }
 FAKE_EXPORT CUresult cuStreamCreate(CUstream *stream, unsigned) {
   FAKE_ENTRY(cuStreamCreate);
-  *stream = make<CUstream>("stream");
+  *stream = make<CUstream>();
   return CUDA_SUCCESS;
 }
 FAKE_EXPORT CUresult cuStreamDestroy_v2(CUstream stream) {
@@ -293,7 +292,7 @@ FAKE_EXPORT CUresult cuStreamSynchronize(CUstream) {
 }
 FAKE_EXPORT CUresult cuEventCreate(CUevent *event, unsigned) {
   FAKE_ENTRY(cuEventCreate);
-  *event = make<CUevent>("event");
+  *event = make<CUevent>();
   return CUDA_SUCCESS;
 }
 FAKE_EXPORT CUresult cuEventDestroy_v2(CUevent event) {
@@ -322,7 +321,7 @@ FAKE_EXPORT CUresult cuLibraryLoadData(CUlibrary *library, const void *code, CUj
       std::strcpy(static_cast<char *>(values[0]), "line 1: no code\nand more");
     return CUDA_ERROR_INVALID_PTX;
   }
-  *library = make<CUlibrary>("library");
+  *library = make<CUlibrary>();
   return CUDA_SUCCESS;
 }
 FAKE_EXPORT CUresult cuLibraryUnload(CUlibrary library) {
