@@ -1,4 +1,4 @@
-"""Checks a folder of PTX: an entry a file, called as it is, with the parameters of docs/Gpu.md; index.json names all."""
+"""A folder of PTX has an entry a file, called as it is, with the parameters of docs/Gpu.md; index.json names all."""
 import json
 import pathlib
 import re
