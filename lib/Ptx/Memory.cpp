@@ -26,8 +26,9 @@ bool reachAll(Machine &machine, Warp &warp, const Operation &o, uint32_t active,
   if (machine.options.isTrafficCounted)
     machine.countTraffic(warp, o, addresses, active, size, access);
   if (const Place place = machine.reachTogether(warp, o, addresses, active, size, access); place.data) {
+    const uint64_t base = reinterpret_cast<uint64_t>(place.data) - place.first; // other lanes have any address
     for (int lane = 0; lane < warpLanes; ++lane)
-      bytes[lane] = place.data + (addresses[lane] - place.first);
+      bytes[lane] = reinterpret_cast<std::byte *>(base + addresses[lane]);
     return true;
   }
   for (uint32_t left = active; left != 0; left &= left - 1) {
