@@ -33,10 +33,10 @@ std::vector<PtxJob> ptxJobs(ModuleOp module, const std::vector<KernelCode> &code
 }
 
 /// What index.json says of a kernel; null: ptxas is not there.
-Expected<json> entryOf(const std::string &path, const KernelCode &code, const NvidiaTarget &target) {
+Expected<json> entryOf(const std::string &path, const KernelCode &code, const NvidiaTarget &target,
+                       const std::optional<std::string> &ptxas) {
   json entry = {{"name", code.kernels.front()}, {"arch", target.arch},    {"class", "warp"},
                 {"registers", nullptr},         {"spill_bytes", nullptr}, {"shared_bytes", nullptr}};
-  const std::optional<std::string> ptxas = findPtxas();
   if (!ptxas)
     return entry;
   Expected<PtxasReport> report = assemble(*ptxas, path, target.arch, path + ".cubin");
@@ -62,6 +62,7 @@ Status writePtx(CompilePipeline &pipeline, const Inputs &inputs, const CompileOp
   Expected<std::vector<std::string>> paths = compilePtx(jobs, *inputs.gpu, objectOptions(options, spare));
   if (!paths)
     return paths.takeError();
+  const std::optional<std::string> ptxas = findPtxas();
   json index = json::object();
   for (auto [job, path] : llvm::zip_equal(jobs, *paths)) {
     Expected<std::string> text = readUserFile(path, int64_t(1) << 30);
@@ -72,7 +73,7 @@ Status writePtx(CompilePipeline &pipeline, const Inputs &inputs, const CompileOp
       return status;
     const auto code =
         llvm::find_if(codes, [&, &symbol = job.symbol](const KernelCode &each) { return each.function == symbol; });
-    Expected<json> entry = entryOf(file.string(), *code, *inputs.gpu);
+    Expected<json> entry = entryOf(file.string(), *code, *inputs.gpu, ptxas);
     if (!entry)
       return entry.takeError();
     index[job.symbol] = std::move(*entry);
