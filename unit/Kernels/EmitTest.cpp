@@ -23,7 +23,12 @@ void EmitTest::SetUp() {
     target.threads = 32;
     return target;
   }();
-  gpu = GetParam() == EmitTarget::GpuThreads ? &threads : nullptr;
+  static const NvidiaTarget warps = [] {
+    NvidiaTarget target = *NvidiaTarget::forArch("sm_90a");
+    target.worker = NvidiaTarget::Worker::Warp;
+    return target;
+  }();
+  gpu = GetParam() == EmitTarget::GpuThreads ? &threads : GetParam() == EmitTarget::GpuWarps ? &warps : nullptr;
   currentWeights = GetParam() == EmitTarget::Rows ? WeightLayout::Rows : WeightLayout::Panels;
   if (GetParam() == EmitTarget::Avx512 && !host.tileTarget().hasAvx512)
     GTEST_SKIP() << "this machine has no AVX-512";
@@ -32,7 +37,7 @@ void EmitTest::SetUp() {
 }
 
 std::string nameOf(EmitTarget target) {
-  constexpr const char *names[] = {"avx2", "avx512", "avx512bf16", "rows", "gpu"};
+  constexpr const char *names[] = {"avx2", "avx512", "avx512bf16", "rows", "gpu_threads", "gpu_warps"};
   return names[size_t(target)];
 }
 

@@ -16,8 +16,9 @@
 namespace k2c::test {
 
 /// What emitted kernels are compiled for: x86-64-v3, x86-64-v4, or this machine's CPU with AVX512-BF16.
-/// Rows: x86-64-v3 as a target that reads matrices in rows. GpuThreads: an emulated GPU, a thread a worker.
-enum class EmitTarget { Avx2, Avx512, Avx512Bf16, Rows, GpuThreads };
+/// Rows: x86-64-v3 as a target that reads matrices in rows. GpuThreads,
+/// GpuWarps: an emulated GPU, a thread a worker, or a warp.
+enum class EmitTarget { Avx2, Avx512, Avx512Bf16, Rows, GpuThreads, GpuWarps };
 std::string nameOf(EmitTarget target);
 
 /// How the matrices of the running test's target lie.
@@ -31,15 +32,16 @@ protected:
   void SetUp() override;
 };
 #define K2C_EMIT_TARGETS(Fixture)                                                                                      \
-  INSTANTIATE_TEST_SUITE_P(Emit, Fixture,                                                                              \
-                           testing::Values(EmitTarget::Avx2, EmitTarget::Avx512, EmitTarget::GpuThreads),              \
-                           [](const auto &info) { return nameOf(info.param); })
-
-#define K2C_EMIT_PAIRS(Fixture)                                                                                        \
   INSTANTIATE_TEST_SUITE_P(                                                                                            \
       Emit, Fixture,                                                                                                   \
-      testing::Values(EmitTarget::Avx2, EmitTarget::Avx512, EmitTarget::Avx512Bf16, EmitTarget::GpuThreads),           \
+      testing::Values(EmitTarget::Avx2, EmitTarget::Avx512, EmitTarget::GpuThreads, EmitTarget::GpuWarps),             \
       [](const auto &info) { return nameOf(info.param); })
+
+#define K2C_EMIT_PAIRS(Fixture)                                                                                        \
+  INSTANTIATE_TEST_SUITE_P(Emit, Fixture,                                                                              \
+                           testing::Values(EmitTarget::Avx2, EmitTarget::Avx512, EmitTarget::Avx512Bf16,               \
+                                           EmitTarget::GpuThreads, EmitTarget::GpuWarps),                              \
+                           [](const auto &info) { return nameOf(info.param); })
 
 #define K2C_EMIT_ROWS(Fixture)                                                                                         \
   INSTANTIATE_TEST_SUITE_P(EmitInRows, Fixture, testing::Values(EmitTarget::Rows),                                     \

@@ -1,7 +1,7 @@
 //===- GpuKernel.cpp - Compiles a kernel for a GPU, and runs it on an emulated one ---------------===//
 #include "GpuKernel.h"
 #include "Allocations.h"
-#include "k2c/Kernels/Cpu.h"
+#include "k2c/Kernels/Nvidia.h"
 #include "k2c/Ptx/Machine.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include <cstddef>
@@ -18,8 +18,8 @@ struct DeviceKernel {
   NvidiaTarget target;
 };
 
-TargetInfo tileTarget(const NvidiaTarget &, WeightLayout weights) {
-  TargetInfo info;
+TargetInfo tileTarget(const NvidiaTarget &target, WeightLayout weights) {
+  TargetInfo info = target.worker == NvidiaTarget::Worker::Warp ? gpuTarget() : TargetInfo();
   info.weights = weights;
   return info;
 }
@@ -87,7 +87,11 @@ Expected<CompiledKernel> compileForGpu(const KernelDesc &desc, const NvidiaTarge
   kernel.tile.splitTokens = choice.splitTokens;
   kernel.grid = gridOf(desc, kernel.tile);
   kernel.scratchBytes = scratchBytes(desc, kernel.tile);
-  const auto build = [&](mlir::MLIRContext *context) { return emitKernel(context, desc, kernel.tile, "kernel"); };
+  const auto build = [&](mlir::MLIRContext *context) {
+    return target.worker == NvidiaTarget::Worker::Warp
+               ? emitWarpKernel(context, desc, kernel.tile, "kernel", target.workersPerCta())
+               : emitKernel(context, desc, kernel.tile, "kernel");
+  };
   ObjectOptions options;
   options.cacheDir = temporaryFolder();
   const int64_t arguments = int64_t(operands(desc).size()) + (choice.splitTokens > 0 ? 2 : 0);

@@ -54,6 +54,9 @@ struct TargetInfo {
 /// The core that has these of LLVM's features, and data caches of these bytes.
 TargetInfo cpuTarget(const std::vector<std::string> &features, int64_t l1Bytes, int64_t l2Bytes);
 
+/// A warp of a GPU: 32 lanes, each with 24 of its registers for tiles.
+TargetInfo gpuTarget();
+
 /// How one kernel is computed: its register tile, its grid items, what it fetches ahead. Plain data; legal only for the
 /// descriptions and targets for which isLegal says so.
 struct TileConfig {

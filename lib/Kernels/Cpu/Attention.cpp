@@ -237,7 +237,7 @@ void AttentionEmitter::finishTile(const Run &run, Value tile) {
 void AttentionEmitter::storeRows(const ValuePart &part, Value from, Value factor, Value pointers, DType type) {
   int64_t perUnit = unitBytes / byteWidth(type), chunk = layout.lanes * perUnit;
   int64_t whole = layout.valueDim / chunk * chunk;
-  assert(valuePartColumns % chunk == 0 && "a part begins where a vector does");
+  assert(valuePartColumns(layout.lanes) % chunk == 0 && "a part begins where a vector does");
   auto turn = [&](Value first, int64_t columns) {
     auto column = [&](int64_t c) {
       if (c >= columns)

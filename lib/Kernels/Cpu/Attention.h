@@ -90,12 +90,12 @@ struct AttentionLayout {
 /// Tiles of an item's tokens x `heads` heads.
 AttentionLayout attentionLayout(const TileConfig &tile, int64_t heads, int64_t keyDim, int64_t valueDim, bool pairs);
 
-/// Columns of the output: [begin, end), begin a multiple of valuePartColumns, which are the bf16 that a vector holds:
-/// outputs are stored by vectors.
+/// Columns of the output: [begin, end), begin a multiple of valuePartColumns, which are the bf16 that a vector of
+/// `lanes` holds, or of 16 (parts are the same for processors): outputs are stored by vectors.
 struct ValuePart {
   Value begin, end;
 };
-inline constexpr int64_t valuePartColumns = 32;
+inline int64_t valuePartColumns(int64_t lanes) { return 2 * std::max<int64_t>(lanes, 16); }
 
 /// Token rows [first, last) of the step, one at least.
 struct TokenRange {

@@ -188,7 +188,8 @@ void emitBody(KernelBuilder &b, const AbsorbedAttentionDesc &d, const TileConfig
   AttentionEmitter attention(b, d.shape, layout, source, d.o.type, tile.instructionSet, layer);
   // Consecutive parts of one (head tile, token) are computed together.
   int64_t width = (d.latent + tile.valueParts - 1) / tile.valueParts;
-  width = (width + valuePartColumns - 1) / valuePartColumns * valuePartColumns;
+  const int64_t columnsOfPart = valuePartColumns(tile.lanes);
+  width = (width + columnsOfPart - 1) / columnsOfPart * columnsOfPart;
   int64_t tiles = (d.shape.heads + tile.headTile - 1) / tile.headTile, arguments = operands({"", d}).size();
   AttentionSplit split(b, {d.shape.group, d.shape.heads, tiles, d.latent, tile.valueParts, d.rows, arguments}, tile);
   auto compute = [&](const AttentionItem &item) {

@@ -40,7 +40,7 @@ PanelContraction::PanelContraction(KernelBuilder &b, const Rows &x, const Matrix
 }
 
 int64_t PanelContraction::columnOffset(int64_t v) const {
-  int64_t half = tile.nrVectors / 2;
+  int64_t half = std::max<int64_t>(tile.nrVectors / 2, 1); // one vector holds gate and up
   return gated && v >= half ? panelColumns / 2 + (v - half) * tile.lanes : v * tile.lanes;
 }
 

@@ -234,9 +234,11 @@ void LinearEmitter::emitTile(Value x, const Tile &at, const MatrixAt &matrix, Va
 }
 
 /// The epilogue of one row of the tile. Panel column c is column panel * 32 + c, or panel * 16 + c of gate and of up.
-/// `ofPair`: which of the panels that were multiplied together.
+/// A vector of a whole panel has both: up is turned onto gate. `ofPair`: which of the panels that were multiplied
+/// together.
 void LinearEmitter::finishRow(Value row, Value inTile, Value matrix, Value panel, Value pass, Value ofPair) {
-  int64_t columns = d.y.width, vectors = tile.nrVectors / d.w.parts, ofPanel = panelColumns / d.w.parts;
+  int64_t columns = d.y.width, ofPanel = panelColumns / d.w.parts;
+  int64_t vectors = std::max<int64_t>(tile.nrVectors / d.w.parts, 1);
   Value slotWeight, biasRow;
   if (arguments.slotWeights) {
     Value route = b.extend(b.loadI32(arguments.permutation.routeOfSlot, row));
@@ -246,7 +248,9 @@ void LinearEmitter::finishRow(Value row, Value inTile, Value matrix, Value panel
     biasRow = b.at(arguments.bias, b.mul(matrix, d.w.n), d.biasType);
   for (int64_t v = 0; v < vectors; ++v) {
     Value column = b.add(b.mul(panel, ofPanel), contraction.column(pass, v)), mask;
-    if (columns % (vectors * tile.lanes) != 0 || columns % ofPanel != 0)
+    if (tile.lanes > ofPanel)
+      mask = b.firstLanes(tile.lanes, b.min(b.sub(b.constant(columns), column), ofPanel));
+    else if (columns % (vectors * tile.lanes) != 0 || columns % ofPanel != 0)
       mask = b.firstLanes(tile.lanes, b.sub(b.constant(columns), column));
     Chunk chunk{column, tile.lanes, mask};
     Value result = emitElementwise(b, d.epilogue, tile.lanes, [&](int64_t input) -> Value {
@@ -254,7 +258,8 @@ void LinearEmitter::finishRow(Value row, Value inTile, Value matrix, Value panel
       case LinearDesc::Sum:
         return contraction.sum(inTile, v, ofPair);
       case LinearDesc::UpSum:
-        return contraction.sum(inTile, v + vectors, ofPair);
+        return tile.lanes > ofPanel ? b.rotate(contraction.sum(inTile, v, ofPair), ofPanel)
+                                    : contraction.sum(inTile, v + vectors, ofPair);
       case LinearDesc::Bias:
         return b.loadFloats(biasRow, d.biasType, chunk);
       case LinearDesc::UpBias:

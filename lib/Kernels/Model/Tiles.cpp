@@ -121,7 +121,7 @@ TileConfig tileFor(const Shape &s, InstructionSet instructionSet, int64_t mr, co
     tile.rowsPerItem = s.grouped ? 0 : linearRowsPerItem(s, mr, target);
     break;
   case Family::Gqa:
-    tile.nrVectors = target.vectorRegisters >= 32 ? 4 : 2;
+    tile.nrVectors = std::min<int64_t>(target.vectorRegisters >= 32 ? 4 : 2, softmaxBlock / tile.lanes);
     tile.rowsPerItem = std::max(gqaRowsPerItem / s.queriesPerKv, minGqaTokens);
     tile.headTile = s.queriesPerKv;
     break;
@@ -192,6 +192,13 @@ TargetInfo cpuTarget(const std::vector<std::string> &features, int64_t l1Bytes, 
   target.vectorRegisters = target.hasAvx512 ? 32 : 16;
   target.l1Bytes = l1Bytes;
   target.l2Bytes = l2Bytes;
+  return target;
+}
+
+TargetInfo gpuTarget() {
+  TargetInfo target;
+  target.lanes = 32;
+  target.vectorRegisters = 24;
   return target;
 }
 

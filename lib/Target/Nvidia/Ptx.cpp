@@ -111,6 +111,7 @@ static Expected<std::string> generatePtx(mlir::ModuleOp module, llvm::StringRef 
     if (!function.isDeclaration()) {
       function.addFnAttr(llvm::Attribute::NoUnwind);
       function.addFnAttr("no-builtins");
+      function.addFnAttr("no-jump-tables", "true");                              // which end the lanes' common way
       function.addFnAttr("denormal-fp-math-f32", "preserve-sign,preserve-sign"); // N6: .ftz
     }
   optimise(code, **machine);

@@ -11,11 +11,13 @@ from tree import CPP, files, lines, report
 
 # Headers of include/k2c/Kernels that are not of the part without MLIR.
 KERNEL_HEADERS = {"Describe.h": "Kernels/Describe", "TileAttr.h": "Kernels/Describe",
-                  "LayoutAttr.h": "Kernels/Describe", "TouchAttr.h": "Kernels/Describe", "Cpu.h": "Kernels/Cpu"}
+                  "LayoutAttr.h": "Kernels/Describe", "TouchAttr.h": "Kernels/Describe", "Cpu.h": "Kernels/Cpu",
+                  "Nvidia.h": "Kernels/Nvidia"}
 # A library's part, where it is not its name without K2C.
 LIBRARIES = {"K2CKernelModel": "Kernels/Model", "K2CKernelDescribe": "Kernels/Describe",
-             "K2CKernelCpu": "Kernels/Cpu", "K2CNvidia": "Target", "K2CPackage": "Target", "K2CPlanCommand": "tools",
-             "K2CCommandLine": "tools", "MLIR": "mlir", "LLVM": "mlir", "k2c-base": "base",
+             "K2CKernelCpu": "Kernels/Cpu", "K2CKernelNvidia": "Kernels/Nvidia", "K2CNvidia": "Target",
+             "K2CPackage": "Target", "K2CPlanCommand": "tools", "K2CCommandLine": "tools",
+             "MLIR": "mlir", "LLVM": "mlir", "k2c-base": "base",
              "k2rt-text": "runtime/text", "k2rt-sampling": "runtime/sampling",
              "k2rt-transport": "runtime/transport", "k2rt-exchange": "runtime/exchange"}
 # Folders of runtime/src, which include each other by these names.

@@ -1,0 +1,146 @@
+//===- Memory.cpp - What memory the lanes of a warp share -------------------------===//
+//
+// Memory is a worker's, and the worker is a warp: what one lane writes another may read. So
+//
+//   load a; store b; load c      becomes      load a; sync; store b; sync; load c
+//
+// where the first wait is for lanes that still have to read, and the second lets them see what was written. Between two
+// stores one wait is enough. The structs that the entry makes are a lane's own, and so is stack space without vectors,
+// as all lanes write the same there: they become registers. Other stack space moves to shared memory.
+//
+// That a wait is met by all lanes needs control flow that is the same for all: conditions are no vectors.
+//
+//===----------------------------------------------------------------------===//
+#include "Memory.h"
+#include "Lanes.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/IR/Matchers.h"
+
+using namespace mlir;
+
+namespace k2c::warp {
+
+namespace {
+
+constexpr unsigned sharedSpace = 3;
+constexpr int64_t slotAlignment = 64;
+/// What a CTA may have without asking for more. (CUDA C++ Programming Guide, compute capabilities)
+constexpr int64_t maxSharedBytes = 48 << 10;
+
+bool isOverLanes(Type type) {
+  auto vector = dyn_cast<VectorType>(type);
+  return vector && vector.getNumElements() % lanes == 0;
+}
+
+Value rootOf(Value pointer) {
+  while (auto at = pointer.getDefiningOp<LLVM::GEPOp>())
+    pointer = at.getBase();
+  return pointer;
+}
+
+/// Whether all that is done with the pointer are loads and stores of what all lanes have.
+bool isUniform(Value pointer) {
+  return llvm::all_of(pointer.getUses(), [&](OpOperand &use) {
+    Operation *op = use.getOwner();
+    if (auto at = dyn_cast<LLVM::GEPOp>(op))
+      return use.getOperandNumber() == 0 && isUniform(at);
+    return addressOf(op) == pointer && !isSpread(op) && !(isStore(op) && op->getOperand(0) == pointer);
+  });
+}
+
+/// Whether the memory is each lane's: the entry's structs (arguments of the function), stack space that stayed.
+bool isOwn(Value address) {
+  Value root = rootOf(address);
+  return isa<BlockArgument>(root) ? cast<BlockArgument>(root).getOwner()->isEntryBlock() &&
+                                        isa<LLVM::LLVMFuncOp>(cast<BlockArgument>(root).getOwner()->getParentOp())
+                                  : bool(root.getDefiningOp<LLVM::AllocaOp>());
+}
+
+/// Waits around the stores of a block and of those within it.
+void addSyncs(Block &block) {
+  bool isSynced = false;
+  for (Operation &op : llvm::make_early_inc_range(block)) {
+    for (Region &region : op.getRegions())
+      for (Block &inner : region)
+        addSyncs(inner);
+    Value address = addressOf(&op);
+    if (address && isOwn(address))
+      continue;
+    if (op.getNumRegions() > 0 || (address && !isStore(&op)))
+      isSynced = false;
+    if (!address || !isStore(&op))
+      continue;
+    OpBuilder ops(&op);
+    if (!isSynced)
+      Lanes(ops, op.getLoc()).sync();
+    ops.setInsertionPointAfter(&op);
+    Lanes(ops, op.getLoc()).sync();
+    isSynced = true;
+  }
+}
+
+} // namespace
+
+Value addressOf(Operation *op) {
+  if (auto load = dyn_cast<LLVM::LoadOp>(op))
+    return load.getAddr();
+  if (auto store = dyn_cast<LLVM::StoreOp>(op))
+    return store.getAddr();
+  if (auto load = dyn_cast<LLVM::MaskedLoadOp>(op))
+    return load.getData();
+  if (auto store = dyn_cast<LLVM::MaskedStoreOp>(op))
+    return store.getData();
+  return {};
+}
+
+bool isStore(Operation *op) { return isa<LLVM::StoreOp, LLVM::MaskedStoreOp>(op); }
+
+bool isSpread(Operation *op) {
+  return llvm::any_of(op->getOperandTypes(), isOverLanes) || llvm::any_of(op->getResultTypes(), isOverLanes);
+}
+
+LogicalResult shareMemory(ModuleOp module, LLVM::LLVMFuncOp function, int64_t warps) {
+  SmallVector<LLVM::AllocaOp> shared;
+  SmallVector<int64_t> offsets;
+  int64_t bytes = 0;
+  for (auto space : function.getBody().front().getOps<LLVM::AllocaOp>())
+    if (APInt size; matchPattern(space.getArraySize(), m_ConstantInt(&size)) && !isUniform(space)) {
+      shared.push_back(space);
+      offsets.push_back(bytes);
+      bytes += (size.getSExtValue() + slotAlignment - 1) / slotAlignment * slotAlignment;
+    }
+  if (bytes * warps > maxSharedBytes)
+    return emitError(module.getLoc()) << "needs " << bytes << " bytes of shared memory for each of " << warps
+                                      << " warps; a CTA has " << maxSharedBytes;
+  if (!shared.empty()) {
+    OpBuilder ops(module.getBodyRegion());
+    Location loc = module.getLoc();
+    auto array = LLVM::LLVMArrayType::get(ops.getI8Type(), uint64_t(bytes * warps));
+    auto memory = LLVM::GlobalOp::create(ops, loc, array, /*isConstant=*/false, LLVM::Linkage::Internal,
+                                         function.getName().str() + ".shared", Attribute(), slotAlignment, sharedSpace);
+    Block *undefined = ops.createBlock(&memory.getInitializerRegion());
+    ops.setInsertionPointToEnd(undefined);
+    LLVM::ReturnOp::create(ops, loc, LLVM::UndefOp::create(ops, loc, array).getResult());
+    ops.setInsertionPointToStart(&function.getBody().front());
+    Type pointer = LLVM::LLVMPointerType::get(ops.getContext());
+    Value base = LLVM::AddressOfOp::create(ops, loc, memory);
+    base = LLVM::AddrSpaceCastOp::create(ops, loc, pointer, base);
+    auto thread = LLVM::CallIntrinsicOp::create(ops, loc, ops.getI32Type(),
+                                                ops.getStringAttr("llvm.nvvm.read.ptx.sreg.tid.x"), ValueRange());
+    auto constant = [&](int64_t value) {
+      return arith::ConstantOp::create(ops, loc, ops.getI32IntegerAttr(int32_t(value)));
+    };
+    Value warp = arith::DivUIOp::create(ops, loc, thread.getResults(), constant(lanes));
+    Value own = arith::MulIOp::create(ops, loc, warp, constant(bytes));
+    base = LLVM::GEPOp::create(ops, loc, pointer, ops.getI8Type(), base, ValueRange(own));
+    for (auto [space, offset] : llvm::zip(shared, offsets)) {
+      Value at = LLVM::GEPOp::create(ops, loc, pointer, ops.getI8Type(), base, ArrayRef<LLVM::GEPArg>{int32_t(offset)});
+      space.replaceAllUsesWith(at);
+      space.erase();
+    }
+  }
+  addSyncs(function.getBody().front());
+  return success();
+}
+
+} // namespace k2c::warp

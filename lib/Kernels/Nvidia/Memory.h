@@ -1,0 +1,21 @@
+//===- Memory.h - What memory the lanes of a warp share --------------------------===//
+#ifndef K2C_LIB_KERNELS_NVIDIA_MEMORY_H
+#define K2C_LIB_KERNELS_NVIDIA_MEMORY_H
+
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+
+namespace k2c::warp {
+
+/// The address of a load or store, plain or masked; null: `op` is none.
+mlir::Value addressOf(mlir::Operation *op);
+bool isStore(mlir::Operation *op);
+/// Whether `op` has to do with a vector over the lanes.
+bool isSpread(mlir::Operation *op);
+
+/// Stack space that lanes read of each other becomes shared memory, a part of it for each of `warps`; then lanes wait
+/// for each other before and behind each store to memory that is not a lane's own.
+mlir::LogicalResult shareMemory(mlir::ModuleOp module, mlir::LLVM::LLVMFuncOp function, int64_t warps);
+
+} // namespace k2c::warp
+
+#endif // K2C_LIB_KERNELS_NVIDIA_MEMORY_H
