@@ -8,6 +8,7 @@
 #include "k2c/Conversion/Passes.h"
 #include "k2c/Kernels/Cpu.h"
 #include "k2c/Kernels/Describe.h"
+#include "k2c/Kernels/Nvidia.h"
 #include "k2c/Kernels/TileAttr.h"
 #include "k2c/Transforms/ExpectForm.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -37,7 +38,11 @@ struct EmitKernels : impl::EmitKernelsBase<EmitKernels> {
     const std::string symbol = kernelSymbol(described->desc);
     if (!emitted.insert(symbol).second)
       return success();
-    OwningOpRef<ModuleOp> code = emitKernel(&getContext(), described->desc, tileConfig(kernel.getTileAttr()), symbol);
+    const TileConfig tile = tileConfig(kernel.getTileAttr());
+    auto gpu = getOperation()->getAttrOfType<kern::GpuAttr>(kern::KernDialect::targetAttrName);
+    OwningOpRef<ModuleOp> code = gpu
+                                     ? emitWarpKernel(&getContext(), described->desc, tile, symbol, gpu.getWorkers())
+                                     : emitKernel(&getContext(), described->desc, tile, symbol);
     if (!code)
       return failure();
     code->setSymName(codeName(described->desc));

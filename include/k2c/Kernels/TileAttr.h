@@ -53,10 +53,10 @@ inline TargetInfo targetInfo(kern::CpuAttr cpu) {
   return target;
 }
 
-/// Of kern.target: #kern.cpu, or the processor that a GPU's kernels are emitted for as if they ran there.
+/// Of kern.target: #kern.cpu or #kern.gpu.
 inline TargetInfo targetInfo(mlir::Attribute target) {
-  if (auto gpu = mlir::dyn_cast<kern::GpuAttr>(target))
-    return targetInfo(gpu.getHost());
+  if (mlir::isa<kern::GpuAttr>(target))
+    return gpuTarget();
   return targetInfo(mlir::cast<kern::CpuAttr>(target));
 }
 
