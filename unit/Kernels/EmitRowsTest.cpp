@@ -146,13 +146,17 @@ TEST_P(EmitRows, PartsOfOutputsComeBackAndAreAdded) {
 TEST_P(EmitRows, RotaryRotatesPairsOfBothKinds) {
   TestStep step(std::vector<Sequence>{{3, 2}, {0, 1}});
   Random random;
-  for (bool interleaved : {false, true}) {
-    RotaryDesc desc{rowsOf(3 * 60), rowsOf(3 * 60), 3, 60, 5, 44, 8, interleaved};
-    Array x(DType::F32, random.vector(3 * 180)), table(DType::F32, random.vector(8 * 44));
-    expectSameBits({"rotary", desc}, step.step, {filled(DType::F32, 3 * 180)}, [&](std::vector<Array> &r) {
-      return std::vector<void *>{x.data(), table.data(), &step.step, r[0].data()};
-    });
-  }
+  // Halves of 22 and of 70 pairs, so that the widest vectors are filled, too.
+  for (int64_t turned : {44, 140})
+    for (DType type : {DType::F32, DType::BF16})
+      for (bool interleaved : {false, true}) {
+        const int64_t head = turned + 16, row = 3 * head;
+        RotaryDesc desc{rowsOf(row, type), rowsOf(row, type), 3, head, 5, turned, 8, interleaved};
+        Array x(type, random.vector(3 * row)), table(DType::F32, random.vector(8 * turned));
+        expectSameBits({"rotary", desc}, step.step, {filled(type, 3 * row)}, [&](std::vector<Array> &r) {
+          return std::vector<void *>{x.data(), table.data(), &step.step, r[0].data()};
+        });
+      }
 }
 
 TEST_P(EmitRows, RotaryRefusesAPositionOutsideTheTable) {

@@ -27,11 +27,6 @@ constexpr int64_t slotAlignment = 64;
 /// What a CTA may have without asking for more. (CUDA C++ Programming Guide, compute capabilities)
 constexpr int64_t maxSharedBytes = 48 << 10;
 
-bool isOverLanes(Type type) {
-  auto vector = dyn_cast<VectorType>(type);
-  return vector && vector.getNumElements() % lanes == 0;
-}
-
 Value rootOf(Value pointer) {
   while (auto at = pointer.getDefiningOp<LLVM::GEPOp>())
     pointer = at.getBase();
@@ -94,6 +89,11 @@ Value addressOf(Operation *op) {
 }
 
 bool isStore(Operation *op) { return isa<LLVM::StoreOp, LLVM::MaskedStoreOp>(op); }
+
+bool isOverLanes(Type type) {
+  auto vector = dyn_cast<VectorType>(type);
+  return vector && vector.getNumElements() % lanes == 0;
+}
 
 bool isSpread(Operation *op) {
   return llvm::any_of(op->getOperandTypes(), isOverLanes) || llvm::any_of(op->getResultTypes(), isOverLanes);

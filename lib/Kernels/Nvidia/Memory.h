@@ -9,6 +9,8 @@ namespace k2c::warp {
 /// The address of a load or store, plain or masked; null: `op` is none.
 mlir::Value addressOf(mlir::Operation *op);
 bool isStore(mlir::Operation *op);
+/// Whether it is a vector that lies over the lanes, one element or more on each.
+bool isOverLanes(mlir::Type type);
 /// Whether `op` has to do with a vector over the lanes.
 bool isSpread(mlir::Operation *op);
 

@@ -8,7 +8,7 @@
 //
 // What is done element by element stays as it is but for its type, and all lanes have what is no vector over them:
 // scalars, and vectors of fewer elements. So bits are those of the vector: no order of a sum changes. A vector of 64
-// (rotary's pairs, halves of words) is two values of each lane, loaded, shuffled and stored, and nothing else.
+// (rotary's pairs, halves of words) is two values of each lane.
 //
 //===----------------------------------------------------------------------===//
 #include "Lanes.h"
@@ -266,14 +266,36 @@ private:
     return success();
   }
 
+  /// An operation on each element of vectors of more than 32: one for each part.
+  LogicalResult repeat(Operation *op) {
+    Parts made;
+    SmallVector<Parts> operands = llvm::map_to_vector(op->getOperands(), [&](Value v) { return partsOfValue(v); });
+    for (int64_t part = 0; part < partsOf(op->getResult(0).getType()); ++part) {
+      OperationState state(loc, op->getName());
+      for (const Parts &each : operands) {
+        if (int64_t(each.size()) <= part)
+          return refuse(op);
+        state.addOperands(each[size_t(part)]);
+      }
+      state.addTypes(cast<VectorType>(op->getResult(0).getType()).getElementType());
+      state.addAttributes(op->getAttrs());
+      made.push_back(ops.create(state)->getResult(0));
+    }
+    return replace(op, made);
+  }
+
   /// An operation on each element, or one that passes values on.
   LogicalResult retype(Operation *op) {
-    const bool isKnown = isa<arith::ArithDialect, math::MathDialect, scf::SCFDialect>(op->getDialect()) ||
-                         isa<LLVM::BitcastOp, LLVM::GEPOp>(op);
+    const bool isElementwise = isa<arith::ArithDialect, math::MathDialect>(op->getDialect());
+    if (isElementwise && op->getNumResults() == 1 && warp::isOverLanes(op->getResult(0).getType()) &&
+        partsOf(op->getResult(0).getType()) > 1)
+      return repeat(op);
+    const bool isKnown =
+        isElementwise || isa<scf::SCFDialect>(op->getDialect()) || isa<LLVM::BitcastOp, LLVM::GEPOp>(op);
     auto narrow = [&](Value value) {
-      auto type = dyn_cast<VectorType>(value.getType());
-      if (!type || type.getNumElements() % warp::lanes != 0)
+      if (!warp::isOverLanes(value.getType()))
         return true;
+      auto type = cast<VectorType>(value.getType());
       if (type.getNumElements() == warp::lanes)
         value.setType(type.getElementType());
       return type.getNumElements() == warp::lanes;
