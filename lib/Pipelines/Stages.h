@@ -36,9 +36,8 @@ struct Inputs {
   int64_t halvesFrom = 0; ///< as #dist.plan has it
   /// Of a step, or of a half of one: what the program has buffers for.
   int64_t programTokens() const { return halvesFrom > 0 ? (limits.stepTokens + 1) / 2 : limits.stepTokens; }
-  /// CTAs of a launch on the GPU, at most. Each worker has scratch of its own: threads are more than a GPU has memory
-  /// for, where all of them are workers.
-  int64_t gpuCtas() const { return gpu->worker == NvidiaTarget::Worker::Thread ? 2 : 2 * topology.device.cores; }
+  /// CTAs of a launch on the GPU, at most: all that run at once.
+  int64_t gpuCtas() const { return NvidiaTarget::ctasPerCore * topology.device.cores; }
 };
 
 /// Writes weights/ranks.json of a program of several ranks: what all hosts have in common of their weights, and of

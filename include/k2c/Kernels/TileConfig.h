@@ -70,6 +70,9 @@ struct TileConfig {
   int64_t valueParts = 1;  ///< absorbed attention: parts that the columns of the output are cut into
   int64_t splitTokens = 0; ///< attention: tokens of the largest step that is split by partials
   WeightLayout weights = WeightLayout::Panels; ///< how the kernel's matrices lie
+
+  /// Whether a vector lies over the lanes of a warp, as one of a panel's width does.
+  bool isOfWarp() const { return lanes == panelColumns; }
 };
 
 /// True when `tile` fits the target's registers and instructions and the kernel's shape.

@@ -22,6 +22,9 @@ struct NvidiaTarget {
   int64_t threads = 128;          ///< of a CTA
   Worker worker = Worker::Thread; ///< of what
 
+  /// CTAs that run on a multiprocessor at once, at least.
+  static constexpr int64_t ctasPerCore = 2;
+
   int64_t workersPerCta() const { return worker == Worker::Warp ? threads / 32 : threads; }
 
   /// sm_80, sm_89, sm_90a, sm_100, sm_120; other names are refused.

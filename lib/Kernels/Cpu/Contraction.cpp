@@ -106,14 +106,51 @@ PanelContraction::Prefetch PanelContraction::shareOfNext(Value tileIndex, Value 
 void PanelContraction::run(Value xRow, Value rows, const Panel &panel, Value pass, const Prefetch &fetched) {
   prefetched = fetched;
   start(panel, pass);
-  runFrom(1, xRow, rows);
+  byAlignment(xRow, rows, [&] { runFrom(1, xRow, rows); });
 }
 
 void PanelContraction::runPaired(Value xRow, Value rows, const Panel &panel, Value pass) {
   start(panel, pass);
   prefetched = ownPanel(panel);
-  b.switchOn(rows, 1, pairedRows(),
-             [&](int64_t count) { leafBody(xRow, b.constant(0), count, {/*leaves=*/1, /*panels=*/2}); });
+  byAlignment(xRow, rows, [&] {
+    forRows(rows, 1, pairedRows(),
+            [&](int64_t count) { leafBody(xRow, b.constant(0), count, {/*leaves=*/1, /*panels=*/2}); });
+  });
+}
+
+/// Whether all elements of a row lie at multiples of wideBytes, if its first does.
+bool PanelContraction::canLoadWide() const {
+  const int64_t several = wideBytes / byteWidth(x.type);
+  auto isWhole = [&](int64_t elements) { return elements % several == 0; };
+  return tile.isOfWarp() && isWhole(x.stride) && isWhole(k) && isWhole(length) &&
+         (!w.isScaled() || isWhole(w.blockRows));
+}
+
+/// `body` reads rows by wideBytes where they lie so.
+void PanelContraction::byAlignment(Value xRow, Value rows, llvm::function_ref<void()> body) {
+  rowCount = rows;
+  if (!canLoadWide())
+    return body();
+  auto read = [&](bool wide) {
+    isWide = wide;
+    body();
+    isWide = false;
+  };
+  Value beyond = b.bitAnd(b.integerOf(xRow), b.constant(wideBytes - 1));
+  b.choose(b.compare(Compare::Eq, beyond, 0), [&] { read(true); }, [&] { read(false); });
+}
+
+/// Emits body(n) for n rows in [from, to]; of a warp, for the next power of two.
+void PanelContraction::forRows(Value rows, int64_t from, int64_t to, llvm::function_ref<void(int64_t)> body) {
+  if (!tile.isOfWarp())
+    return b.switchOn(rows, from, to, body);
+  int64_t count = 1;
+  while (count < from)
+    count *= 2;
+  assert(count <= tile.mr && "a tile has as many rows as its largest body");
+  if (count >= to)
+    return body(count);
+  b.choose(b.compare(Compare::Le, rows, count), [&] { body(count); }, [&] { forRows(rows, count + 1, to, body); });
 }
 
 /// Row counts from `from` on. Those that take as many leaves at once share a loop over leaves.
@@ -123,7 +160,7 @@ void PanelContraction::runFrom(int64_t from, Value xRow, Value rows) {
     ++to;
   auto loopOverLeaves = [&] {
     b.loop(0, leaves, group, [&](Value leaf) {
-      b.switchOn(rows, from, to, [&](int64_t count) { leafBody(xRow, leaf, count, {group, /*panels=*/1}); });
+      forRows(rows, from, to, [&](int64_t count) { leafBody(xRow, leaf, count, {group, /*panels=*/1}); });
     });
   };
   if (to == tile.mr)
@@ -165,6 +202,7 @@ void PanelContraction::merge(Values acc, Value leaf, Streams streams) {
 /// The chains of the streams from `leaf` on, for `rows` rows.
 void PanelContraction::leafBody(Value xRow, Value leaf, int64_t rows, Streams streams) {
   Values acc(rows * streams.count() * tile.nrVectors, b.zeros(tile.lanes));
+  findRows(xRow, rows);
   Value begin = b.mul(leaf, length);
   Value end = leaves == 1            ? b.constant(k)
               : leaves * length == k ? b.add(begin, length)
@@ -182,7 +220,7 @@ void PanelContraction::leafBody(Value xRow, Value leaf, int64_t rows, Streams st
     llvm::SmallVector<Type> vectorTypes(acc.size(), b.vec(b.f32(), tile.lanes));
     Value last = b.bitAnd(b.compare(Compare::Lt, whole, end), b.compare(Compare::Lt, begin, end));
     acc = b.choose(
-        last, vectorTypes, [&] { return step(acc, xRow, whole, rows, streams, {}, /*half=*/true); },
+        last, vectorTypes, [&] { return narrowStep(acc, xRow, whole, rows, streams, {}, /*half=*/true); },
         [&] { return acc; });
   }
   if (streams.panels == 1)
@@ -194,13 +232,48 @@ void PanelContraction::leafBody(Value xRow, Value leaf, int64_t rows, Streams st
 /// The elements [first, last) of every chain.
 Values PanelContraction::chain(ValueRange acc, Value xRow, Value first, Value last, int64_t rows, Streams streams,
                                ValueRange scales) {
+  if (isWide)
+    return wideChain(acc, xRow, first, last, rows, streams, scales);
   int64_t unit = w.kStep() * unrolled(rows * streams.count());
   return b.loop(first, last, unit, acc, [&](Value at, ValueRange carried) {
     Values next(carried);
     for (int64_t i = 0; i < unit; i += w.kStep())
-      next = step(next, xRow, b.add(at, i), rows, streams, scales, /*half=*/false);
+      next = narrowStep(next, xRow, b.add(at, i), rows, streams, scales, /*half=*/false);
     return next;
   });
+}
+
+/// The same, of rows that are read by wideBytes.
+Values PanelContraction::wideChain(ValueRange acc, Value xRow, Value first, Value last, int64_t rows, Streams streams,
+                                   ValueRange scales) {
+  const int64_t several = wideBytes / byteWidth(x.type);
+  return b.loop(first, last, several, acc, [&](Value at, ValueRange carried) {
+    Values next(carried), factors;
+    for (int64_t stream = 0; stream < streams.count(); ++stream)
+      for (int64_t row = 0; row < rows; ++row)
+        factors.push_back(
+            loadSeveral(b, factorAddress(xRow, row, b.add(at, streams.place(stream).first * length)), x.type));
+    for (int64_t i = 0; i < several; i += w.kStep())
+      next = step(next, b.add(at, i), rows, streams, scales, [&](int64_t stream, int64_t row) {
+        return factorOf(b, factors[size_t(stream * rows + row)], i, x.type, w.type, tile.lanes);
+      });
+    return next;
+  });
+}
+
+/// Element k of a row.
+Value PanelContraction::factorAddress(Value xRow, int64_t row, Value k) const {
+  if (tile.isOfWarp())
+    return b.at(rowStarts[size_t(row)], k, x.type);
+  return b.at(xRow, b.add(k, row * x.stride), x.type);
+}
+
+/// Where the rows of a warp's tile begin, of which there are more than half; beyond the last it is the last again.
+void PanelContraction::findRows(Value xRow, int64_t rows) {
+  rowStarts.clear();
+  for (int64_t row = 0; tile.isOfWarp() && row < rows; ++row)
+    rowStarts.push_back(row <= rows / 2 ? b.row(xRow, x, b.constant(row))
+                                        : b.row(xRow, x, b.min(b.sub(rowCount, 1), row)));
 }
 
 /// For each stream and each vector: the scales of its columns at element `first` of the leaf.
@@ -233,9 +306,18 @@ void PanelContraction::prefetchLine(Value element, int64_t panelOfPair, int64_t 
   b.prefetch(b.atBytes(prefetched.first, bytes), CacheLevel::Second);
 }
 
-/// One panel step: kStep elements of every chain, in the order of N1; `half`: only the first of the pair exists.
-Values PanelContraction::step(ValueRange acc, Value xRow, Value at, int64_t rows, Streams streams, ValueRange scales,
-                              bool half) {
+/// `half`: only the first of the step's pair exists.
+Values PanelContraction::narrowStep(ValueRange acc, Value xRow, Value at, int64_t rows, Streams streams,
+                                    ValueRange scales, bool half) {
+  return step(acc, at, rows, streams, scales, [&](int64_t stream, int64_t row) {
+    Value address = factorAddress(xRow, row, b.add(at, streams.place(stream).first * length));
+    return loadFactor(b, address, x.type, w.type, tile.lanes, half);
+  });
+}
+
+/// One panel step: kStep elements of every chain, in the order of N1.
+Values PanelContraction::step(ValueRange acc, Value at, int64_t rows, Streams streams, ValueRange scales,
+                              FactorOf factorOf) {
   Values next(acc);
   for (int64_t stream = 0; stream < streams.count(); ++stream) {
     auto [leaf, panelOfPair] = streams.place(stream);
@@ -249,8 +331,7 @@ Values PanelContraction::step(ValueRange acc, Value xRow, Value at, int64_t rows
         prefetchLine(here, panelOfPair, columnOffset(v));
     }
     for (int64_t row = 0; row < rows; ++row) {
-      PanelFactor factor =
-          loadFactor(b, b.at(xRow, b.add(here, row * x.stride), x.type), x.type, w.type, tile.lanes, half);
+      PanelFactor factor = factorOf(stream, row);
       for (int64_t v = 0; v < tile.nrVectors; ++v) {
         Value &sum = next[(stream * rows + row) * tile.nrVectors + v];
         sum = multiplyAdd(b, tile.instructionSet, factor, weights[v], sum);

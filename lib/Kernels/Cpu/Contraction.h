@@ -15,6 +15,9 @@
 // Leaves of block-scaled panels run scale by scale: a vector of columns keeps its scales in a register, and an element
 // becomes f32 and is multiplied by its scale on the way from memory to the FMA.
 //
+// A warp has no room for a body of each row count: there they are powers of two, and the rows that are too many are the
+// last one again. All its lanes load the same elements of rows, so they take 16 bytes at once where rows lie so.
+//
 //===----------------------------------------------------------------------===//
 #ifndef K2C_LIB_KERNELS_CPU_CONTRACTION_H
 #define K2C_LIB_KERNELS_CPU_CONTRACTION_H
@@ -70,14 +73,23 @@ private:
   Value tileAddress(Value tileIndex, int64_t vector) const;
   Columns columnsOf(int64_t v) const;
   Values chain(ValueRange acc, Value x, Value first, Value last, int64_t rows, Streams streams, ValueRange scales);
+  Values wideChain(ValueRange acc, Value x, Value first, Value last, int64_t rows, Streams streams, ValueRange scales);
+  Value factorAddress(Value x, int64_t row, Value k) const;
+  void findRows(Value x, int64_t rows);
+  bool canLoadWide() const;
+  Values narrowStep(ValueRange acc, Value x, Value k, int64_t rows, Streams streams, ValueRange scales, bool half);
   Values loadScales(Value first, Streams streams);
   void prefetchLine(Value element, int64_t panelOfPair, int64_t column);
   void leafBody(Value x, Value leaf, int64_t rows, Streams streams);
-  Values step(ValueRange acc, Value x, Value k, int64_t rows, Streams streams, ValueRange scales, bool half);
+  /// What row `row` is multiplied with in a step of the stream.
+  using FactorOf = llvm::function_ref<PanelFactor(int64_t stream, int64_t row)>;
+  Values step(ValueRange acc, Value k, int64_t rows, Streams streams, ValueRange scales, FactorOf factorOf);
   void merge(Values acc, Value leaf, Streams streams);
   void storeTile(ValueRange acc, Value tileIndex);
   void start(const Panel &panel, Value pass);
   void runFrom(int64_t from, Value xRow, Value rows);
+  void byAlignment(Value x, Value rows, llvm::function_ref<void()> body);
+  void forRows(Value rows, int64_t from, int64_t to, llvm::function_ref<void(int64_t)> body);
   int64_t unrolled(int64_t chains) const;
 
   KernelBuilder &b;
@@ -89,9 +101,11 @@ private:
   int64_t tileBytes;
   std::unique_ptr<MatrixReader> reader;
   Value tiles;   ///< on the stack: sums of subtrees; at last the first is the result
-  Panel running; ///< of the running tile, as are pass and prefetched
-  Value pass;
+  Panel running; ///< of the running tile, as are pass, prefetched and rowCount
+  Value pass, rowCount;
   Prefetch prefetched;
+  Values rowStarts;    ///< of a warp's tile
+  bool isWide = false; ///< the rows are being read by wideBytes
 };
 
 } // namespace k2c::emit

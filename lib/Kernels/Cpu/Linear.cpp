@@ -54,6 +54,8 @@ static std::pair<Value, Value> rowsOfBlock(KernelBuilder &b, const TileConfig &t
 /// Rows of a register tile: as few tiles as mr allows. The last has as few rows as fill the pipes, the others all the
 /// more: a full tile loads least for its arithmetic.
 static Value tileRows(KernelBuilder &b, const TileConfig &tile, Value rows) {
+  if (tile.isOfWarp()) // whose bodies are of powers of two
+    return b.constant(tile.mr);
   constexpr int64_t chains = 8;
   Value tiles = b.div(b.add(rows, tile.mr - 1), tile.mr);
   Value even = b.div(b.add(rows, b.sub(tiles, 1)), tiles);

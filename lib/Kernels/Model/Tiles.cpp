@@ -116,9 +116,9 @@ TileConfig tileFor(const Shape &s, InstructionSet instructionSet, int64_t mr, co
   switch (s.family) {
   case Family::Linear:
     tile.weights = target.weights;
-    if (tile.weights == WeightLayout::Panels)
+    if (tile.weights == WeightLayout::Panels && !tile.isOfWarp())
       tile.prefetch = prefetchSteps * (s.w == DType::F8E4M3 ? 4 : 1); // the same bytes ahead as bf16
-    tile.rowsPerItem = s.grouped ? 0 : linearRowsPerItem(s, mr, target);
+    tile.rowsPerItem = s.grouped ? 0 : tile.isOfWarp() ? mr : linearRowsPerItem(s, mr, target);
     break;
   case Family::Gqa:
     tile.nrVectors = std::min<int64_t>(target.vectorRegisters >= 32 ? 4 : 2, softmaxBlock / tile.lanes);
@@ -173,6 +173,9 @@ bool isLegal(const KernelDesc &desc, const TileConfig &tile, const TargetInfo &t
     return true;
   if (registersOf(s, tile) > target.vectorRegisters)
     return false;
+  const bool isOverPanels = s.family == Family::Linear || s.family == Family::Expanded;
+  if (tile.isOfWarp() && isOverPanels && (tile.mr & (tile.mr - 1)) != 0)
+    return false; // its bodies are of powers of two
   if (s.family == Family::Gqa)
     return tile.mr <= tile.lanes && softmaxBlock % (tile.nrVectors * tile.lanes) == 0;
   if (s.family == Family::Absorbed)

@@ -66,6 +66,7 @@ private:
     made->addParamAttr(0, llvm::Attribute::getWithByValType(b.getContext(), bytes));
     made->addParamAttr(0, llvm::Attribute::getWithAlignment(b.getContext(), llvm::Align(8)));
     made->addFnAttr("nvvm.reqntid", std::to_string(target.threads));
+    made->addFnAttr("nvvm.minctasm", std::to_string(NvidiaTarget::ctasPerCore)); // registers are for no more of them
     return made;
   }
 

@@ -1,5 +1,8 @@
 //===- Multiply.cpp - Panel steps in instructions every target has -----------------------===//
 #include "../InstructionSet.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+
+using namespace mlir;
 
 namespace k2c::emit {
 
@@ -23,6 +26,31 @@ PanelFactor loadFactor(KernelBuilder &b, Value address, DType x, DType w, int64_
   factor.first = b.splat(b.loadFloats(address, x, 0), lanes);
   if (w == DType::BF16 && !half)
     factor.second = b.splat(b.loadFloats(b.at(address, 1, x), x, 0), lanes);
+  return factor;
+}
+
+Value loadSeveral(KernelBuilder &b, Value address, DType x) {
+  return LLVM::LoadOp::create(b.builder(), address.getLoc(),
+                              b.vec(storageType(address.getContext(), x), wideBytes / byteWidth(x)), address,
+                              unsigned(wideBytes));
+}
+
+PanelFactor factorOf(KernelBuilder &b, Value several, int64_t i, DType x, DType w, int64_t lanes) {
+  PanelFactor factor;
+  if (x == DType::BF16 && w == DType::BF16) {
+    Value pairs = b.reinterpret(several, b.vec(b.i32(), wideBytes / byteWidth(DType::I32)));
+    factor.pair = b.splat(b.lane(pairs, i / 2), lanes);
+    return factor;
+  }
+  auto element = [&](int64_t at) {
+    Value raw = b.lane(several, at);
+    if (x == DType::BF16)
+      raw = b.fromBits(b.shl(Value(arith::ExtUIOp::create(b.builder(), raw.getLoc(), b.i32(), raw)), 16));
+    return b.splat(raw, lanes);
+  };
+  factor.first = element(i);
+  if (w == DType::BF16)
+    factor.second = element(i + 1);
   return factor;
 }
 
