@@ -116,7 +116,7 @@ TEST_F(CudaRun, RefusesWhatTheBundleCannotRunOn) {
       "compile with smaller --max-sequences, --max-context or --step-tokens, or for a GPU with more memory";
   const Refused cases[] = {
       {{{"version", 11080}},
-       shortened(fakeDriver) + ": the driver is of CUDA 11.8, the bundle needs CUDA 12.0 or a later one; "
+       shortened(fakeDriver) + ": the driver is of CUDA 11.8, k2c needs CUDA 12.0 or a later one; "
                                "install a later driver"},
       {{{"devices", 0}}, "device 0: the driver has 0 devices, numbered from 0"},
       {{{"major", 8}},

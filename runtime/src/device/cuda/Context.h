@@ -2,29 +2,13 @@
 #ifndef K2RT_DEVICE_CUDA_CONTEXT_H
 #define K2RT_DEVICE_CUDA_CONTEXT_H
 
+#include "base/Gpu.h"
 #include "device/cuda/Driver.h"
 #include "program/Manifest.h"
 #include <cstdint>
 #include <string>
 
 namespace k2c::runtime {
-
-/// What the driver says of a device and of itself.
-struct GpuFacts {
-  CUdevice device = 0;
-  int32_t ordinal = 0;
-  std::string name;
-  int driverVersion = 0; ///< 12040: of CUDA 12.4, the latest that it knows
-  int major = 0, minor = 0;
-  int64_t memory = 0; ///< bytes
-};
-
-/// Asks for device `ordinal`. Refuses a driver that is older than the entry points that k2c uses, and one without that
-/// device.
-Expected<GpuFacts> readGpu(const Driver &driver, int32_t ordinal);
-
-/// "CUDA 12.4".
-std::string versionText(int version);
 
 /// Refuses a device that does not run the code of the bundle.
 Status checkGpu(const GpuFacts &gpu, const DeviceFacts &wanted);
