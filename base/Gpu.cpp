@@ -24,6 +24,16 @@ static Status start(const Driver &driver, int &version) {
                "install a later driver"};
 }
 
+Expected<int32_t> countGpus(const Driver &driver) {
+  int version = 0, count = 0;
+  Status done = start(driver, version);
+  if (done)
+    done = driver.call<&Cuda::cuDeviceGetCount>(&count);
+  if (!done)
+    return done.takeError();
+  return count;
+}
+
 static Status findDevice(const Driver &driver, GpuFacts &gpu) {
   int count = 0;
   if (Status asked = driver.call<&Cuda::cuDeviceGetCount>(&count); !asked)

@@ -18,6 +18,9 @@ struct GpuFacts {
   int64_t memory = 0; ///< bytes
 };
 
+/// How many devices the driver has. Refuses a driver as readGpu does.
+Expected<int32_t> countGpus(const Driver &driver);
+
 /// Asks for device `ordinal`. Refuses a driver that is older than the entry points that k2c uses, and one without that
 /// device.
 Expected<GpuFacts> readGpu(const Driver &driver, int32_t ordinal);

@@ -1,5 +1,6 @@
 //===- Doctor.cpp - k2c doctor: what this machine offers ------------------===//
 #include "Commands.h"
+#include "DoctorGpus.h"
 #include "Launchers.h"
 #include "base/Container.h"
 #include "base/JsonText.h"
@@ -14,8 +15,6 @@
 using namespace k2c;
 
 namespace {
-
-using Finding = std::pair<const char *, std::string>;
 
 /// Where a program is.
 std::string placeOf(const char *program) {
@@ -56,7 +55,7 @@ std::string ucxVersion() {
 
 std::vector<Finding> examine() {
   std::vector<Finding> found;
-  auto line = [&](const char *what, const std::string &is) { found.push_back({what, is}); };
+  auto line = [&](const std::string &what, const std::string &is) { found.push_back({what, is}); };
   Topology host = hostTopology();
   line("cpu target", hostCpuName());
   std::string features;
@@ -80,7 +79,8 @@ std::vector<Finding> examine() {
   line("MPI in this build", transportsAmong(mpiTransports()));
   line("UCX", ucxVersion());
   line("UCX in this build", transportsAmong({ucxTransport()}));
-  line("NVIDIA driver", std::filesystem::exists("/proc/driver/nvidia/version") ? "found" : "not found");
+  for (Finding &finding : examineGpus())
+    found.push_back(std::move(finding));
   return found;
 }
 
@@ -90,7 +90,7 @@ int print(bool asJson) {
     if (asJson)
       json[what] = found;
     else
-      std::cout << what << std::string(22 - std::min<size_t>(21, std::string(what).size()), ' ') << found << "\n";
+      std::cout << what << std::string(22 - std::min<size_t>(21, what.size()), ' ') << found << "\n";
   if (asJson)
     std::cout << jsonText(json, 2) << "\n";
   return 0;
@@ -107,7 +107,8 @@ std::string k2c::onPath(const std::string &program) {
 }
 
 void k2c::addDoctor(CLI::App &app, std::function<int()> &run) {
-  CLI::App *c = app.add_subcommand("doctor", "CPU, memory, limits, linker, MPI, UCX, driver: found or not");
+  CLI::App *c =
+      app.add_subcommand("doctor", "CPU, memory, limits, linker, MPI, UCX, NVIDIA's driver, GPUs: found or not");
   c->footer("example:\n  k2c doctor");
   auto asJson = std::make_shared<bool>(false);
   c->add_flag("--json", *asJson, "print JSON");
