@@ -16,6 +16,11 @@ int k2c::fail(const std::string &text) {
   return 1;
 }
 
+int k2c::fail(const Error &error) {
+  const int users = fail(error.text());
+  return error.code == K2RT_DEVICE_FAILED ? 3 : users;
+}
+
 int k2c::failUsage(const std::string &text) {
   fail(text);
   return 2;

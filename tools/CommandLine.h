@@ -7,6 +7,7 @@
 #ifndef K2C_TOOLS_COMMANDLINE_H
 #define K2C_TOOLS_COMMANDLINE_H
 
+#include "base/Error.h"
 #include <CLI/CLI.hpp>
 #include <cstdint>
 #include <functional>
@@ -16,6 +17,9 @@ namespace k2c {
 
 /// Prints "k2c: error: TEXT" on stderr; the exit code of a user's mistake.
 int fail(const std::string &text);
+
+/// Likewise; the exit code is that of a device that failed where that is what went wrong.
+int fail(const Error &error);
 
 /// As fail, of a command line that asks for nothing: the exit code of wrong usage.
 int failUsage(const std::string &text);

@@ -1,8 +1,8 @@
 //===- LoadTopology.cpp - Topologies by name or file ----------------------===//
 //
-// A name is `host`, a built-in, or a built-in's device in other numbers: 12x8-h200 and h200x8 are nodes of the first
-// built-in topology of H200 in nodes and a network, with nothing else of it changed; 256-gb200 is as many devices of
-// the first one in racks. Letters may have any case.
+// A name is `host`, `gpu`, a built-in, or a built-in's device in other numbers: 12x8-h200 and h200x8 are nodes of the
+// first built-in topology of H200 in nodes and a network, with nothing else of it changed; 256-gb200 is as many devices
+// of the first one in racks. Letters may have any case.
 //
 //===----------------------------------------------------------------------===//
 #include "EmbeddedTopologies.h"
@@ -64,7 +64,8 @@ static std::string topologyNameOf(const EmbeddedFile &file) {
 }
 
 std::vector<TopologyName> knownTopologies() {
-  std::vector<TopologyName> names = {{"host", "this machine's CPU, one process"}};
+  std::vector<TopologyName> names = {{"host", "this machine's CPU, one process"},
+                                     {"gpu", "this machine's NVIDIA GPU, asked through its driver"}};
   for (const EmbeddedFile &file : embeddedTopologies())
     if (Expected<Topology> topology = parseTopology(file.text, file.name))
       names.push_back({topologyNameOf(file), topology->description});
@@ -232,6 +233,8 @@ Expected<Topology> loadTopology(const std::string &nameOrPath) {
   const std::string name = lowered(nameOrPath);
   if (name == "host")
     return hostTopology();
+  if (name == "gpu")
+    return gpuTopology();
   for (const EmbeddedFile &file : embeddedTopologies())
     if (topologyNameOf(file) == name)
       return parseTopology(file.text, file.name);

@@ -132,7 +132,7 @@ bool hasLimits(const CompileFlags &flags) {
 
 int finish(const PlanReport &report, const ClusterFlags &flags) {
   Status status = writePlan(report, flags.output);
-  return status ? 0 : fail(status.error().text());
+  return status ? 0 : fail(status.error());
 }
 
 /// The counts alone, of a model that no plan of this machine can be made for, and why.
@@ -158,10 +158,10 @@ ComputeChoice computeOf(const ClusterFlags &flags, const ModelSpec &spec, const 
 /// What would help, in all renderings that were asked for, after the error.
 int refuse(const Error &error, const PlanRequest &request, const ParallelLayout &layout, LayoutOrigin origin,
            const ClusterFlags &flags) {
-  const int code = fail(error.text());
+  const int code = fail(error);
   const RefusedPlan refused = explainRefused(request, layout, origin, error);
   Status status = writeRefused(refused, request.topology, flags.output);
-  return status ? code : fail(status.error().text());
+  return status ? code : fail(status.error());
 }
 
 /// What the compiler adds to a plan without it, whatever the sequences: asked of the smallest program.
@@ -177,12 +177,12 @@ void measure(HostRequest &request, const AskCompiler &compiler, CompileFlags fla
 
 /// Likewise, of one rank of a compile.
 int refuseHost(const Error &error, HostRequest request, const AskCompiler &compiler, const ClusterFlags &flags) {
-  const int code = fail(error.text());
+  const int code = fail(error);
   if (compiler)
     measure(request, compiler, flags.compile);
   const RefusedPlan refused = explainRefusedHost(request, error);
   Status status = writeRefused(refused, request.topology, flags.output);
-  return status ? code : fail(status.error().text());
+  return status ? code : fail(status.error());
 }
 
 int planHostRank(const ClusterFlags &flags, const ModelSpec &spec, const Topology &topology,
@@ -205,7 +205,7 @@ int planHostRank(const ClusterFlags &flags, const ModelSpec &spec, const Topolog
   if (!plan && isBare(flags))
     return finishWithoutPlan(flags, counts, plan.error().text());
   if (!plan && hasLimits(flags.compile)) // whose error says which would do
-    return fail(plan.error().text());
+    return fail(plan.error());
   if (!plan)
     return refuseHost(plan.error(), {spec, topology, limits, options, {}, true}, asked, flags);
   ClusterPlan described = describeHostPlan(spec, topology, *plan);
@@ -219,7 +219,7 @@ int planHostRank(const ClusterFlags &flags, const ModelSpec &spec, const Topolog
 int planLoad(const ClusterFlags &flags, const ModelSpec &spec, const Topology &topology) {
   Expected<Workload> workload = flags.workload.empty() ? defaultWorkload(spec) : loadWorkload(flags.workload);
   if (!workload)
-    return fail(workload.error().text());
+    return fail(workload.error());
   PlanRequest request{spec, topology, *workload};
   request.phase = flags.train ? PlanPhase::Train : PlanPhase::Serve;
   request.compute = computeOf(flags, spec, topology.device).type;
@@ -229,7 +229,7 @@ int planLoad(const ClusterFlags &flags, const ModelSpec &spec, const Topology &t
   request.weights =
       parseWeightFormat(flags.weights).value_or(flags.train ? WeightFormat::Bf16 : WeightFormat::Published);
   if (Status status = checkFp8(request); !status)
-    return fail(status.error().text());
+    return fail(status.error());
   if (!flags.objective.empty())
     request.objective =
         Objective(std::find(objectives.begin(), objectives.end(), flags.objective) - objectives.begin());
@@ -242,7 +242,7 @@ int planLoad(const ClusterFlags &flags, const ModelSpec &spec, const Topology &t
   }
   Expected<ParallelLayout> layout = parseLayout(flags.layout, request.phase);
   if (!layout)
-    return fail(layout.error().text());
+    return fail(layout.error());
   const bool isGiven = !flags.layout.empty();
   Expected<ClusterPlan> plan = isGiven ? evaluate(request, *layout) : evaluateDefault(request);
   if (!plan)
@@ -300,10 +300,10 @@ int k2c::planCluster(const ClusterFlags &given, const AskCompiler &compiler) {
     return failUsage(status.error().text());
   Expected<ModelSpec> spec = loadModelToPlan(flags.compile.source);
   if (!spec)
-    return fail(spec.error().text());
+    return fail(spec.error());
   Expected<Topology> topology = loadTopology(flags.topology.empty() ? "host" : flags.topology);
   if (!topology)
-    return fail(topology.error().text());
+    return fail(topology.error());
   flags.compile.topology = flags.topology.empty() ? "host" : flags.topology;
   if (asksTraffic(flags))
     return planTraffic(flags, *spec, *topology);
@@ -311,12 +311,12 @@ int k2c::planCluster(const ClusterFlags &given, const AskCompiler &compiler) {
                     : isBare(flags) && !canCompile(*spec)    ? Kind::CountsOnly
                                                              : Kind::Load;
   if (Status known = checkFlags(flags, kind); !known)
-    return fail(known.error().text());
+    return fail(known.error());
   nlohmann::ordered_json counts;
   if (isBare(flags)) {
     Expected<nlohmann::ordered_json> counted = countsOf(*spec, flags.compile.source);
     if (!counted)
-      return fail(counted.error().text());
+      return fail(counted.error());
     counts = std::move(*counted);
   }
   if (kind == Kind::CountsOnly)

@@ -26,14 +26,14 @@ Expected<JsonDocument> readInputs(const std::string &inputs) {
 int ask(const PlanFlags &flags) {
   Expected<JsonDocument> inputs = readInputs(flags.inputs);
   if (!inputs)
-    return fail(inputs.error().text());
+    return fail(inputs.error());
   QueryOptions options;
   options.quantity = flags.quantity;
   options.compat = flags.compat == "exact" ? Compat::Exact : Compat::Paper;
   options.withParts = flags.parts;
   Expected<nlohmann::ordered_json> answer = answerQuery(flags.query, *inputs, options);
   if (!answer)
-    return fail(answer.error().text());
+    return fail(answer.error());
   std::cout << jsonText(*answer) << "\n";
   return 0;
 }

@@ -111,24 +111,24 @@ bool k2c::asksTraffic(const ClusterFlags &flags) { return !flags.stats.empty() |
 
 int k2c::planTraffic(const ClusterFlags &flags, const ModelSpec &spec, const Topology &topology) {
   if (Status status = checkFlags(flags); !status)
-    return fail(status.error().text());
+    return fail(status.error());
   Expected<ParallelLayout> layout = parseCompileLayout(flags.layout, spec, topology);
   if (!layout)
-    return fail(layout.error().text());
+    return fail(layout.error());
   Expected<RouteStatistics> statistics = readStatistics(flags.stats);
   if (!statistics)
-    return fail(statistics.error().text());
+    return fail(statistics.error());
   const ExpertDivision division =
       expertDivision(spec, topology, *layout, computeOf(flags, *statistics, spec, topology.device));
   if (Status right = checkStatistics(*statistics, flags.stats, division.model, division.sources(), division.topK);
       !right)
-    return fail(right.error().text());
+    return fail(right.error());
   Expected<ExpertPlacement> placement = placementOf(flags, spec, topology, division);
   if (!placement)
-    return fail(placement.error().text());
+    return fail(placement.error());
   Expected<RouteTraffic> traffic = countTraffic(*statistics, *placement, division);
   if (!traffic)
-    return fail(traffic.error().text());
+    return fail(traffic.error());
   print(*traffic, division, compiledText(*layout), flags.output.json);
   return 0;
 }

@@ -10,7 +10,7 @@ namespace k2c {
 static int list() {
   Expected<CacheListing> listing = listCache();
   if (!listing)
-    return fail(listing.error().text());
+    return fail(listing.error());
   std::printf("%s\n", listing->folder.c_str());
   for (const CacheEntry &entry : listing->entries)
     std::printf("  %-16s  %22s  %s\n", entry.name.c_str(), format(Bytes(entry.bytes)).c_str(), entry.source.c_str());
@@ -20,7 +20,7 @@ static int list() {
 static int removeEntry(const std::string &name) {
   Expected<int64_t> bytes = removeCached(name);
   if (!bytes)
-    return fail(bytes.error().text());
+    return fail(bytes.error());
   std::printf("removed %s\n", format(Bytes(*bytes)).c_str());
   return 0;
 }

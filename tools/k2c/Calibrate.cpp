@@ -51,19 +51,19 @@ int measure(const CalibrateOptions &options, const std::string &output, bool isQ
   Expected<Topology> topology = calibrate(options);
   eraseBar();
   if (!topology)
-    return fail(topology.error().text());
+    return fail(topology.error());
   Calibration measured = *topology->device.measured;
   if (options.ranks > 1)
     topology = splitHost(*topology, options.ranks);
   if (!topology)
-    return fail(topology.error().text());
+    return fail(topology.error());
   std::string text = printTopology(*topology);
   if (isToStdout) {
     std::cout << text;
     return 0;
   }
   if (Status status = writeFile(output, text, "name a file in an existing folder"); !status)
-    return fail(status.error().text());
+    return fail(status.error());
   if (!isQuiet)
     summarize(measured);
   return 0;

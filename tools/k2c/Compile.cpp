@@ -167,7 +167,7 @@ void k2c::addCompile(CLI::App &app, std::function<int()> &run) {
       eraseBar();
       if (status && options->emit == "program" && !console->quiet)
         status = printSummary(options->output);
-      return status ? 0 : fail(status.error().text());
+      return status ? 0 : fail(status.error());
     };
   });
 }

@@ -51,13 +51,13 @@ void printSentences(std::vector<Sentence> sentences, bool asJson) {
 int explain(const std::string &bundle, bool isAll, bool asJson) {
   Expected<JsonDocument> manifest = readManifest(bundle);
   if (!manifest)
-    return fail(manifest.error().text());
+    return fail(manifest.error());
   Expected<std::string> text = readBundleRemarks(bundle);
   if (!text)
-    return fail(text.error().text());
+    return fail(text.error());
   Expected<std::vector<RemarkLine>> remarks = readRemarks(*text, bundle + "/remarks.txt");
   if (!remarks)
-    return fail(remarks.error().text());
+    return fail(remarks.error());
   if (isAll) {
     printAll(*text, *remarks, asJson);
     return 0;

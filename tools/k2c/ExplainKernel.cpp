@@ -108,7 +108,7 @@ int printJson(const ExplainedKernel &kernel) {
     lines += remark + "\n";
   Expected<std::vector<RemarkLine>> parsed = readRemarks(lines, "remarks");
   if (!parsed)
-    return fail(parsed.error().text());
+    return fail(parsed.error());
   ordered_json remarks = ordered_json::array();
   for (const RemarkLine &remark : *parsed)
     remarks.push_back(toJson(remark));
@@ -134,6 +134,6 @@ int printJson(const ExplainedKernel &kernel) {
 int k2c::printKernel(const ExplainKernelOptions &options, bool asJson) {
   Expected<ExplainedKernel> kernel = explainKernel(options);
   if (!kernel)
-    return fail(kernel.error().text());
+    return fail(kernel.error());
   return asJson ? printJson(*kernel) : print(*kernel, options.isWhole);
 }

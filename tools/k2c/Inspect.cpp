@@ -47,7 +47,7 @@ std::string rankLine(const json &manifest) {
 int inspect(const std::string &bundle, bool asJson) {
   Expected<JsonDocument> document = readManifest(bundle);
   if (!document)
-    return fail(document.error().text());
+    return fail(document.error());
   const json &manifest = document->root();
   try {
     if (asJson) {

@@ -32,7 +32,7 @@ static int listTopologies(bool asJson) {
 
 static int print(const Expected<Topology> &topology) {
   if (!topology)
-    return fail(topology.error().text());
+    return fail(topology.error());
   std::cout << printTopology(*topology);
   return 0;
 }

@@ -95,7 +95,7 @@ int write(const CLI::App &app, const std::string &folder) {
     if (Status status =
             writeFile(folder + "/" + pageName(*each) + ".1", page(*each), "name a folder that can be written");
         !status)
-      return fail(status.error().text());
+      return fail(status.error());
   return 0;
 }
 

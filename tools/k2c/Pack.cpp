@@ -27,7 +27,7 @@ void k2c::addPack(CLI::App &app, std::function<int()> &run) {
       options->note = console->note();
       Status status = packBundle(*options);
       eraseBar();
-      return status ? 0 : fail(status.error().text());
+      return status ? 0 : fail(status.error());
     };
   });
 }
@@ -35,7 +35,7 @@ void k2c::addPack(CLI::App &app, std::function<int()> &run) {
 /// Every problem is a line, or an entry of the JSON; the exit code says whether there was one.
 static int verify(const std::string &bundle, bool asJson, const Console &console) {
   if (Status status = checkIsBundle(bundle); !status)
-    return fail(status.error().text());
+    return fail(status.error());
   std::error_code error;
   if (!std::filesystem::exists(std::filesystem::path(bundle) / "weights/index.json", error))
     return fail(bundle + ": has no weights: it was compiled from shapes only; run k2c pack " + bundle +
@@ -51,7 +51,7 @@ static int verify(const std::string &bundle, bool asJson, const Console &console
     Expected<VerifyReport> report = part();
     eraseBar();
     if (!report)
-      return fail(report.error().text());
+      return fail(report.error());
     all.files += report->files;
     all.bytes += report->bytes;
     all.problems.insert(all.problems.end(), report->problems.begin(), report->problems.end());
@@ -65,7 +65,7 @@ static int verify(const std::string &bundle, bool asJson, const Console &console
     return all.problems.empty() ? 0 : 1;
   }
   for (const Error &problem : all.problems)
-    fail(problem.text());
+    fail(problem);
   if (!all.problems.empty())
     return 1;
   std::cout << all.files << " files, " << format(Bytes(all.bytes)) << ": every hash is right\n";

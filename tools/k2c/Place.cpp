@@ -223,15 +223,15 @@ std::vector<RoutedPhase> tablesOf(const std::string &phase) {
 int place(const PlaceFlags &flags) {
   Expected<RouteStatistics> statistics = readStatistics(flags.statistics);
   if (!statistics)
-    return fail(statistics.error().text());
+    return fail(statistics.error());
   Expected<Placed> placed = flags.bundle.empty() ? ofLayout(flags, *statistics) : ofBundle(flags);
   if (!placed)
-    return fail(placed.error().text());
+    return fail(placed.error());
   ExpertDivision &division = placed->division;
   division.messageBytes = division.rowBytes = 1;
   if (Status right = checkStatistics(*statistics, flags.statistics, division.model, division.sources(), division.topK);
       !right)
-    return fail(right.error().text());
+    return fail(right.error());
   if (statistics->experts > maxExperts)
     return fail(flags.statistics + ": experts: is " + std::to_string(statistics->experts) +
                 ", experts are placed of layers with at most " + std::to_string(maxExperts));
@@ -242,7 +242,7 @@ int place(const PlaceFlags &flags) {
     options.phase = phase;
     Expected<Comparison> of = compare(*statistics, *placed, options);
     if (!of)
-      return fail(of.error().text());
+      return fail(of.error());
     if (options.objective == PlacementObjective::Nodes)
       noteMoreRows(*of);
     tables.push_back(std::move(*of));
@@ -252,7 +252,7 @@ int place(const PlaceFlags &flags) {
     experts.decode = tables.back().made.layers.at(layer).decode;
   if (Status status = writeFile(flags.output, placementText(division.model, made), "name a file in an existing folder");
       !status)
-    return fail(status.error().text());
+    return fail(status.error());
   print(tables, flags.json);
   return 0;
 }

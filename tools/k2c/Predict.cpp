@@ -35,7 +35,7 @@ void printJson(const StepTime &time) {
 int predict(const PredictOptions &options, bool asJson) {
   Expected<StepTime> time = predictStep(options);
   if (!time)
-    return fail(time.error().text());
+    return fail(time.error());
   asJson ? printJson(*time) : printTable(*time, options.shape);
   return 0;
 }

@@ -41,7 +41,7 @@ CLI::Validator temperature() {
       "0 to 1e6");
 }
 
-int leaveWith(const Error &error) { return fail(error.text()); }
+int leaveWith(const Error &error) { return fail(error); }
 
 /// Where the cache keeps no bundle: compiles into a temporary folder and runs the program there, both in a child, so
 /// that this process removes the folder however the child ends. Signals that end a process are the child's; those of
@@ -118,7 +118,7 @@ void k2c::addRun(CLI::App &app, std::function<int()> &run) {
       Expected<CachedBundle> bundle = compileCached(options);
       eraseBar();
       if (!bundle)
-        return fail(bundle.error().text());
+        return fail(bundle.error());
       std::vector<std::string> arguments = flags->rest;
       if (arguments.empty())
         arguments = {"generate"};

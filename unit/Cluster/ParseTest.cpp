@@ -86,6 +86,8 @@ TEST(Topology, JsonIsReadToo) {
 
 TEST(Topology, PrintedFilesReadBackTheSame) {
   for (const TopologyName &name : knownTopologies()) {
+    if (name.name == "gpu") // asks the driver of this machine
+      continue;
     Expected<Topology> topology = loadTopology(name.name);
     ASSERT_TRUE(topology) << topology.error().text();
     std::string text = printTopology(*topology);
@@ -262,10 +264,13 @@ TEST(Topology, NotAMappingIsAnError) {
 TEST(Topology, BuiltInsAllParseAndAreListed) {
   std::vector<TopologyName> names = knownTopologies();
   EXPECT_EQ(names[0].name, "host");
+  EXPECT_EQ(names[1].name, "gpu");
   for (const char *name : {"cpu1", "cpu2x1", "cpu4x2", "h100x1", "h200x1", "h100x8", "4x8-h100", "9x8-h100",
                            "12x4-b200", "12x4-b200-nvl", "gb200-nvl72", "256-h800", "2048-h800"})
     EXPECT_TRUE(std::any_of(names.begin(), names.end(), [&](const TopologyName &n) { return n.name == name; })) << name;
   for (const TopologyName &name : names) {
+    if (name.name == "gpu") // asks the driver of this machine
+      continue;
     Expected<Topology> topology = loadTopology(name.name);
     ASSERT_TRUE(topology) << topology.error().text();
     EXPECT_EQ(topology->name, name.name);

@@ -115,7 +115,7 @@ struct Host {
 
 /// A cluster of equal devices. A value: copies are independent, and nothing refers to the machine it describes.
 struct Topology {
-  std::string name;                   ///< "host", "4x8-h100", or the file's own
+  std::string name;                   ///< "host", "gpu", "4x8-h100", or the file's own
   std::string description;            ///< one line; may be empty
   Device device;                      ///< every rank's
   std::optional<Host> host;           ///< of GPUs; none: not stated
@@ -136,8 +136,8 @@ Expected<Topology> parseTopology(const std::string &text, const std::string &fil
 /// The file that parseTopology reads back to the same values.
 std::string printTopology(const Topology &topology);
 
-/// A name (`host`, a built-in) or the path of a YAML or JSON file. Errors: an unknown name (lists the known), a bad
-/// file.
+/// A name (`host`, `gpu`, a built-in) or the path of a YAML or JSON file. Errors: an unknown name (lists the known), a
+/// bad file.
 Expected<Topology> loadTopology(const std::string &nameOrPath);
 
 /// `devices` devices of `topology` under a name that loadTopology takes, in whole nodes as large as its own where they
@@ -160,17 +160,22 @@ Status checkCompiles(const Topology &topology);
 /// instruction sets from proc and sys. What cannot be read is a stated estimate. `root` is "/" except in tests.
 Topology hostTopology(const std::string &root = "/");
 
+/// This machine's NVIDIA GPU as the driver states it: memory, multiprocessors, architecture; rates are those of a
+/// built-in topology with such devices, or estimates. Errors: no driver or device (K2RT_DEVICE_FAILED), one that k2c
+/// has no code for, several.
+Expected<Topology> gpuTopology(const std::string &driverFile = "libcuda.so.1");
+
 /// How many of `cores` cores belong to each NUMA node, of which node n has `processors[n]` processors; empty: all to
 /// one. Fewer cores than processors are spread over the nodes as workers are; a node may then have none, and is left
 /// out.
 std::vector<int64_t> numaCores(const std::vector<int64_t> &processors, int64_t cores);
 
-/// For `k2c topologies`: name and description, `host` first.
+/// For `k2c topologies`: name and description, `host` and `gpu` first.
 struct TopologyName {
   std::string name;        ///< as --topology takes it
   std::string description; ///< one line
 };
-/// `host` and the built-ins, which are those of models/topologies.
+/// `host`, `gpu` and the built-ins, which are those of models/topologies.
 std::vector<TopologyName> knownTopologies();
 
 } // namespace k2c
