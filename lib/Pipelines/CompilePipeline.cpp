@@ -19,6 +19,7 @@
 #include "base/Utf8.h"
 #include "dialects/Dialects.h"
 #include "k2c/Kernels/Cpu.h"
+#include "k2c/Planner/PlanDevice.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -105,6 +106,11 @@ Status CompilePipeline::run(Form form) {
   return {};
 }
 
+Expected<Plan> CompilePipeline::planWith(const PlanOptions &chosen, const MeasuredSizes &measured) const {
+  return inputs.gpu ? planDevice(inputs.spec, inputs.topology, inputs.limits, chosen, measured, launched)
+                    : planHost(inputs.spec, inputs.topology, inputs.limits, chosen, measured);
+}
+
 /// The plan again, now that arena and scratch are known exactly: refuses what does not fit. Of weights the planner's
 /// count is exact (test/Planner/weights.long).
 Status CompilePipeline::certify() {
@@ -117,7 +123,7 @@ Status CompilePipeline::certify() {
   if (inputs.gpu)
     measured.workers = inputs.gpu->workersPerCta() * inputs.gpuCtas();
   measured.tokenizerFile = Bytes(inputs.folder.empty() ? 0 : tokenizerBytes(inputs.folder));
-  Expected<Plan> plan = planHost(inputs.spec, inputs.topology, inputs.limits, inputs.planOptions, measured);
+  Expected<Plan> plan = planWith(inputs.planOptions, measured);
   if (!plan)
     return plan.takeError();
   decided = std::move(*plan);
@@ -157,12 +163,12 @@ void CompilePipeline::predictByRates() {
 }
 
 Status CompilePipeline::start(Form form) {
-  Expected<Plan> plan = planHost(inputs.spec, inputs.topology, inputs.limits, inputs.planOptions);
+  Expected<Plan> plan = planWith(inputs.planOptions, {});
   if (!plan && form >= Form::Scheduled) {
     // What does not fit is refused where the arena is known: with the limits that do fit beside it.
     PlanOptions any = inputs.planOptions;
     any.mustFit = false;
-    plan = planHost(inputs.spec, inputs.topology, inputs.limits, any);
+    plan = planWith(any, {});
   }
   if (!plan)
     return plan.takeError();

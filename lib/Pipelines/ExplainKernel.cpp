@@ -12,7 +12,7 @@
 #include "Recompile.h"
 #include "base/File.h"
 #include "base/Utf8.h"
-#include "k2c/Kernels/Cost.h"
+#include "k2c/Planner/PlanDevice.h"
 #include "k2c/Support/Join.h"
 #include "k2c/Target/Disassembly.h"
 #include "llvm/ADT/StringExtras.h"
@@ -73,24 +73,12 @@ std::vector<std::string> remarksAbout(const std::string &name, llvm::StringRef r
   return about;
 }
 
-/// Rows of a step that the kernel works on.
-int64_t rowsOf(CountedRows rows, const Prediction &step, bool isExpanded) {
-  if (rows == CountedRows::Output)
-    return 1;
-  const bool isOther = rows == (isExpanded ? CountedRows::Absorbed : CountedRows::Expanded);
-  return isOther ? 0 : step.tokens;
-}
-
 KernelRoof roofOf(const char *name, const Prediction &step, const Plan &plan, const ProgramKernel &kernel,
                   const ExplainedKernel &machine) {
   KernelRoof roof{name, step.tokens, step.context, 0, {}, {}, {}, {}, {}};
-  const CountedRows counted = costRule(kernel.desc, kernel.tile.weights).rows;
-  Load load;
-  load.rows = rowsOf(counted, step, runsExpanded(plan, {1, step.tokens, step.context}));
+  const Load load = loadOf(kernel, plan, step);
   if (load.rows == 0)
     return roof;
-  load.context = double(step.context) + double(step.tokens + 1) / 2;
-  load.keys = double(step.context + step.tokens);
   const Cost cost = count(kernel.desc, load, kernel.tile.weights);
   roof.launches = kernel.launches;
   roof.flops = cost.flops * double(kernel.launches);

@@ -81,6 +81,7 @@ private:
   Status run(Form form);
   Status start(Form form);
   Status certify();
+  Expected<Plan> planWith(const PlanOptions &chosen, const MeasuredSizes &measured) const;
   void predictByRates();
   PipelineOptions pipelineOptions() const;
 

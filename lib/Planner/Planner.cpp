@@ -8,9 +8,9 @@
 //===----------------------------------------------------------------------===//
 #include "k2c/Planner/Planner.h"
 
+#include "Decide.h"
 #include "Memory.h"
 #include "Operands.h"
-#include "k2c/Planner/StepCost.h"
 #include <algorithm>
 #include <cstdio>
 
@@ -128,12 +128,16 @@ static Remark memoryRemark(const Plan &plan, const Device &device) {
            {"available_bytes", double(device.memory.value.value)}}};
 }
 
+std::string planner::boundText(const char *what, const Prediction &step) {
+  return std::string(what) + " of " + std::to_string(step.tokens) + (step.tokens == 1 ? " token" : " tokens") +
+         ": at least " + format(step.seconds) + " for " + format(step.flops) + " and " + format(step.bytes);
+}
+
 static Remark predictionRemark(const char *what, const Prediction &step, const Plan &plan, const Device &device) {
   const Sourced<FlopRate> &rate = plan.compute == DType::BF16 ? device.bf16 : device.f32;
   return {"attach-plan",
-          std::string(what) + " of " + std::to_string(step.tokens) + (step.tokens == 1 ? " token" : " tokens") +
-              ": at least " + format(step.seconds) + " for " + format(step.flops) + " and " + format(step.bytes) +
-              " (" + (device.kind == DeviceKind::Cpu ? std::to_string(device.cores) + " cores at " : "") +
+          boundText(what, step) + " (" +
+              (device.kind == DeviceKind::Cpu ? std::to_string(device.cores) + " cores at " : "") +
               decimal(rate.value.value * 1e-9, "%.0f") + " GFLOP/s, " + rate.source + "; " +
               format(device.memoryRead.value) + ", " + device.memoryRead.source + ")",
           {{"seconds", step.seconds.value},
@@ -147,8 +151,12 @@ static Remark predictionRemark(const char *what, const Prediction &step, const P
 // The plan
 //===----------------------------------------------------------------------===//
 
-Expected<Plan> planHost(const ModelSpec &spec, const Topology &topology, const Limits &limits,
-                        const PlanOptions &options, const MeasuredSizes &measured) {
+StepShape planner::predictedPrefill(const Limits &limits) {
+  return {1, std::min({predictedPrompt, limits.stepTokens, limits.maxContext}), 0};
+}
+
+Expected<Plan> planner::decide(const ModelSpec &spec, const Topology &topology, const Limits &limits,
+                               const PlanOptions &options, const MeasuredSizes &measured) {
   if (Status status = checkCompiles(spec, topology, options.layout); !status)
     return status.takeError();
   if (Status status = checkLimits(spec, limits); !status)
@@ -188,10 +196,6 @@ Expected<Plan> planHost(const ModelSpec &spec, const Topology &topology, const L
       plan.expertBytes += Bytes(operand.packed.bytes.value / plan.expertSlots);
   }
 
-  int64_t prompt = std::min({predictedPrompt, limits.stepTokens, limits.maxContext});
-  plan.prefill = predictStep(spec, plan, topology.device, {1, prompt, 0});
-  plan.decode = predictStep(spec, plan, topology.device, {1, 1, 1});
-
   if (!plan.computeReason.empty())
     plan.remarks.push_back(computeRemark(plan));
   if (sizes.isLatent())
@@ -199,9 +203,20 @@ Expected<Plan> planHost(const ModelSpec &spec, const Topology &topology, const L
   if (plan.ranks > 1)
     plan.remarks.push_back(layoutRemark(spec, topology, plan));
   plan.remarks.push_back(memoryRemark(plan, topology.device));
+  return plan;
+}
+
+Expected<Plan> planHost(const ModelSpec &spec, const Topology &topology, const Limits &limits,
+                        const PlanOptions &options, const MeasuredSizes &measured) {
+  Expected<Plan> decided = decide(spec, topology, limits, options, measured);
+  if (!decided)
+    return decided;
+  Plan &plan = *decided;
+  plan.prefill = predictStep(spec, plan, topology.device, predictedPrefill(limits));
+  plan.decode = predictStep(spec, plan, topology.device, predictedDecode);
   plan.remarks.push_back(predictionRemark("prefill", plan.prefill, plan, topology.device));
   plan.remarks.push_back(predictionRemark("decode", plan.decode, plan, topology.device));
-  return plan;
+  return decided;
 }
 
 } // namespace k2c
