@@ -5,6 +5,7 @@
 #include "base/JsonText.h"
 #include "base/Utf8.h"
 #include "k2c/Pipelines/Compile.h"
+#include <algorithm>
 #include <iostream>
 #include <sstream>
 #include <stdexcept>
@@ -34,18 +35,43 @@ void printAll(const std::string &text, const std::vector<RemarkLine> &remarks, b
   std::cout << jsonText(ordered_json{{"remarks", list}}, 2) << "\n";
 }
 
-void printSentences(std::vector<Sentence> sentences, bool asJson) {
+/// Of a program of a GPU: what its kernels take of a step of one token, the longest first.
+std::vector<RemarkLine> kernelTimes(const std::vector<RemarkLine> &remarks) {
+  std::vector<RemarkLine> times;
+  for (const RemarkLine &each : remarks)
+    if (each.pass == "device-time" && each.metrics.at("tokens") == 1)
+      times.push_back(each);
+  std::stable_sort(times.begin(), times.end(), [](const RemarkLine &a, const RemarkLine &b) {
+    return a.metrics.at("seconds") > b.metrics.at("seconds");
+  });
+  return times;
+}
+
+void printKernelTimes(const std::vector<RemarkLine> &times) {
+  if (times.empty())
+    return;
+  std::cout << "\nKernels of a step, each with what bounds it from below (issue of multiply-adds, L2, memory of the "
+               "device, launches; shared memory is not counted):\n";
+  for (const RemarkLine &each : times)
+    std::cout << "  " << printable(each.text) << "\n";
+}
+
+void printSentences(std::vector<Sentence> sentences, const std::vector<RemarkLine> &times, bool asJson) {
   sentences.resize(std::min(sentences.size(), shownSentences));
   if (asJson) {
     ordered_json list = ordered_json::array();
     for (const Sentence &sentence : sentences)
       list.push_back({{"about", sentence.about}, {"bytes", sentence.bytes}, {"text", sentence.text}});
-    std::cout << jsonText(ordered_json{{"measure", measure}, {"sentences", list}}, 2) << "\n";
+    ordered_json answer = {{"measure", measure}, {"sentences", list}};
+    for (const RemarkLine &each : times)
+      answer["kernels"].push_back(toJson(each));
+    std::cout << jsonText(answer, 2) << "\n";
     return;
   }
   for (size_t i = 0; i < sentences.size(); ++i)
     std::cout << (i < 9 ? " " : "") << i + 1 << ". " << sentences[i].about << ": " << sentences[i].text << "\n";
   std::cout << "By falling " << measure << "; --all prints every remark.\n";
+  printKernelTimes(times);
 }
 
 int explain(const std::string &bundle, bool isAll, bool asJson) {
@@ -63,7 +89,7 @@ int explain(const std::string &bundle, bool isAll, bool asJson) {
     return 0;
   }
   try {
-    printSentences(sentencesOf(manifest->root(), *remarks), asJson);
+    printSentences(sentencesOf(manifest->root(), *remarks), kernelTimes(*remarks), asJson);
   } catch (const json::exception &error) {
     return fail(bundle + "/manifest.json: " + parserText(error) + "; compile the model again");
   } catch (const std::out_of_range &) {

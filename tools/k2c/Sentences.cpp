@@ -84,18 +84,27 @@ void tellMemory(Story &story) {
                  " tokens; --max-sequences and --max-context scale it");
 }
 
+/// "54 launches take 162 us, ".
+std::string launchesText(const RemarkLine &step, double seconds) {
+  return count(step.metrics.at("launches")) + " launches take " + format(Seconds(seconds)) + ", ";
+}
+
 /// What bounds a step, by the two times that its seconds are made of.
 void tellSteps(Story &story) {
   for (const RemarkLine &each : story.of("attach-plan", "memory_s")) {
     const std::string step = each.text.substr(0, each.text.find(' '));
     const double arithmetic = each.metrics.at("compute_s"), memory = each.metrics.at("memory_s");
+    const double launch = each.metrics.count("launch_s") ? each.metrics.at("launch_s") : 0; // of a GPU
     const std::string both[] = {format(Flops(each.metrics.at("flop"))) + " take " + format(Seconds(arithmetic)),
                                 size(each.metrics.at("bytes")) + " take " + format(Seconds(memory))};
     const bool isByMemory = memory > arithmetic;
     story.tell(step.c_str(), each.metrics.at("bytes"),
                each.text.substr(step.size() + 4, each.text.find(':') - step.size() - 4) + " in at least " +
                    format(Seconds(each.metrics.at("seconds"))) + ", bound by " +
-                   (isByMemory ? "memory" : "arithmetic") + ": " + both[isByMemory] + ", " + both[!isByMemory]);
+                   (launch > std::max(memory, arithmetic) ? "launches"
+                    : isByMemory                          ? "memory"
+                                                          : "arithmetic") +
+                   ": " + (launch > 0 ? launchesText(each, launch) : "") + both[isByMemory] + ", " + both[!isByMemory]);
   }
 }
 
