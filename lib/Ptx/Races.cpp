@@ -61,36 +61,44 @@ void Races::drop(uint32_t &link) {
   freed = at;
 }
 
+/// Whether `node` and `made` race unless one of them happens before the other.
+bool Races::isConflict(const Node &node, const Node &made) const {
+  const bool isStrong = node.isStrong && made.isStrong && node.bytes == made.bytes && node.element == made.element &&
+                        isInScope(made.warp, node.warp, made.scope) && isInScope(node.warp, made.warp, node.scope);
+  return (node.isWrite || made.isWrite) && (node.bytes & made.bytes) != 0 && !isStrong && !isSame(node, made);
+}
+
 /// Adds `made` to the accesses of a word, from which what it supersedes goes: what happened before, and what its own
-/// lanes have done.
+/// lanes have done. Lanes of its instruction that come after it have to come after that, too: they look at `gone`.
 std::string Races::note(Memory &memory, uint64_t word, Node &made, const Knowledge &known) {
   uint32_t *link = &memory.heads[word];
   uint32_t own = 0;
+  bool isShared = false; // with lanes of the instruction
   for (uint32_t at = *link; at != 0; at = *link) {
     Node &node = nodes[at];
     const bool isOne = isSame(node, made);
+    isShared |= isOne;
     if ((node.bytes & made.bytes) == 0 || (isOne && node.isWrite == made.isWrite)) {
       if (isOne && node.bytes == made.bytes && node.isWrite == made.isWrite)
         own = at;
       link = &node.next;
       continue;
     }
-    const bool isConflict = (node.isWrite || made.isWrite) && !isOne;
     const bool isOwn =
         node.warp == made.warp && node.isAgent == made.isAgent && (!made.isAgent || node.first == made.first);
     const bool isReadAgain = !made.isWrite && !node.isWrite && isOwn; // reads of others stay, one for each
     const bool isSuperseded = (node.bytes & ~made.bytes) == 0 && (made.isWrite || isReadAgain);
-    if (!isConflict && !isSuperseded) {
+    const bool mayRace = isConflict(node, made);
+    if (!mayRace && !isSuperseded) {
       link = &node.next;
       continue;
     }
     const bool isBefore = isReadAgain ? made.isAgent && node.time <= made.time // who knows of this one knows of it
                                       : isOrdered(node, made, known, memory.where);
-    const bool isWhole = node.bytes == made.bytes && node.element == made.element;
-    if (isConflict && !isBefore &&
-        !(node.isStrong && made.isStrong && isWhole && isInScope(made.warp, node.warp, made.scope) &&
-          isInScope(node.warp, made.warp, node.scope)))
+    if (mayRace && !isBefore)
       return describe(node);
+    if (isSuperseded && made.isWrite)
+      leave(memory, word, node, made);
     if (isSuperseded && isOwn && !made.isAgent)
       node.lanes &= ~made.lanes;
     if (isSuperseded && (isBefore || node.lanes == 0))
@@ -98,6 +106,11 @@ std::string Races::note(Memory &memory, uint64_t word, Node &made, const Knowled
     else
       link = &node.next;
   }
+  isShared &= goneWarp == made.warp && goneTime == made.time && !made.isAgent;
+  for (size_t i = 0; isShared && i < gone.size(); ++i)
+    if (const Node &node = gone[i].node; gone[i].memory == &memory && gone[i].word == word && isConflict(node, made) &&
+                                         !isOrdered(node, made, known, memory.where))
+      return describe(node);
   if (own != 0)
     nodes[own].lanes |= made.lanes;
   else
@@ -105,12 +118,24 @@ std::string Races::note(Memory &memory, uint64_t word, Node &made, const Knowled
   return "";
 }
 
+/// Keeps what `made` supersedes until its instruction ends.
+void Races::leave(const Memory &memory, uint64_t word, const Node &node, const Node &made) {
+  if (made.isAgent)
+    return;
+  if (goneWarp != made.warp || goneTime != made.time)
+    gone.clear();
+  goneWarp = made.warp;
+  goneTime = made.time;
+  gone.push_back({&memory, word, node});
+}
+
 /// note() for a lane's read where it is plain that nothing races: its lane has read there since the last write, or
-/// another lane of the instruction has that knows the same. Whether it was.
+/// another lane of the instruction has that knows the same, and no lane of the warp, which knows of itself, has written
+/// there. Whether it was.
 bool Races::hasNotedRead(uint32_t &head, Node &made, const Knowledge &known, const Knowledge *others) {
   uint32_t *mine = nullptr, instruction = 0; // the node of its lane's last read, and that of the instruction
-  for (uint32_t *link = &head; *link != 0 && !nodes[*link].isWrite && (!mine || instruction == 0);
-       link = &nodes[*link].next) {
+  uint32_t *link = &head;
+  for (; *link != 0 && !nodes[*link].isWrite && (!mine || instruction == 0); link = &nodes[*link].next) {
     const Node &node = nodes[*link];
     if (node.bytes != made.bytes || node.isStrong || node.isAgent || node.warp != made.warp)
       continue;
@@ -121,6 +146,9 @@ bool Races::hasNotedRead(uint32_t &head, Node &made, const Knowledge &known, con
   }
   if (!mine && (instruction == 0 || !others || !known.isSame(*others)))
     return false;
+  for (; !mine && *link != 0; link = &nodes[*link].next)
+    if (nodes[*link].isWrite && nodes[*link].warp == made.warp && !nodes[*link].isAgent)
+      return false;
   if (instruction != 0) {
     nodes[instruction].lanes |= made.lanes;
     if (mine && (nodes[*mine].lanes &= ~made.lanes) == 0)
@@ -202,12 +230,25 @@ std::string Races::access(Warp &warp, const Operation &operation, int lane, cons
   return "";
 }
 
+/// Whether the bytes of each lane lie behind those of the lanes before it.
+static bool areApart(uint32_t active, const uint64_t *offsets, uint32_t bytes) {
+  uint64_t end = 0;
+  for (uint32_t left = active; left != 0; left &= left - 1) {
+    const uint64_t offset = offsets[__builtin_ctz(left)];
+    if (offset < end)
+      return false;
+    end = offset + bytes;
+  }
+  return true;
+}
+
 std::string Races::accessTogether(Warp &warp, const Operation &operation, uint32_t active, const Touched &at,
                                   const uint64_t *offsets, uint32_t bytes, Access access) {
   Memory &memory = memoryAt(at);
   Node made = nodeOf(warp, operation, access);
   const bool isWhole = bytes % wordBytes == 0;
   const Knowledge *before = nullptr; // of the lane before, if it accessed the same bytes
+  const bool isApart = made.isWrite && areApart(active, offsets, bytes);
   uint64_t last = ~uint64_t(0);
   for (uint32_t left = active; left != 0; left &= left - 1) {
     const int lane = __builtin_ctz(left);
@@ -221,7 +262,7 @@ std::string Races::accessTogether(Warp &warp, const Operation &operation, uint32
       uint32_t &head = memory.heads[word];
       if (!made.isWrite && hasNotedRead(head, made, known, before))
         continue;
-      if (head != 0 && made.isWrite) {
+      if (head != 0 && isApart) {
         Node &node = nodes[head];
         if (node.next == 0 && node.bytes == made.bytes && node.warp == made.warp && node.lanes == made.lanes &&
             !node.isAgent) {

@@ -133,6 +133,13 @@ private:
     std::unordered_map<uint64_t, Location> locations; ///< by offset
   };
 
+  /// An access that one of the instruction that `goneWarp` executes at `goneTime` has superseded.
+  struct Gone {
+    const Memory *memory;
+    uint64_t word;
+    Node node;
+  };
+
   uint64_t clusterOf(uint32_t warp) const { return warp / warpsOfCluster; }
   Agent agentOf(uint32_t warp, int lane) const {
     return {clusterOf(warp), warp % warpsOfCluster * warpLanes + static_cast<uint32_t>(lane)};
@@ -144,11 +151,13 @@ private:
     return node.warp == made.warp && node.time == made.time && node.isAgent == made.isAgent &&
            node.instruction == made.instruction && (!made.isAgent || node.first == made.first);
   }
+  bool isConflict(const Node &node, const Node &made) const;
   Node nodeOf(const Warp &warp, const Operation &operation, Access access) const;
   std::string describe(const Node &node) const;
   std::string note(Memory &memory, uint64_t word, Node &made, const Knowledge &known);
   void take(uint32_t &head, Node &made);
   void drop(uint32_t &link);
+  void leave(const Memory &memory, uint64_t word, const Node &node, const Node &made);
   bool hasNotedRead(uint32_t &head, Node &made, const Knowledge &known, const Knowledge *others);
   Location &locationAt(Memory &memory, uint64_t offset, uint32_t bytes, const std::byte *value);
   void publish(Location &location, Warp &warp, const Operation &operation, int lane, Access access,
@@ -164,7 +173,9 @@ private:
   std::vector<Fresh> fresh;
   std::unordered_map<uint64_t, uint32_t> agents; ///< by cluster: how many there are beside its threads
   std::vector<Node> nodes{1};
-  uint32_t freed = 0;                          ///< a list of nodes
+  uint32_t freed = 0; ///< a list of nodes
+  std::vector<Gone> gone;
+  uint32_t goneWarp = 0, goneTime = 0;
   std::map<uint64_t, Knowledge> sequential[3]; ///< what fence.sc of each scope knew: by CTA, by cluster, of all
 };
 
