@@ -285,17 +285,6 @@ void addBulkCopies(Opcodes &opcodes) {
     d.expectOperands(0, 0);
     d.operation().run = [](Machine &, Warp &, const Operation &, uint32_t) { return Outcome::Next; };
   };
-  opcodes["setmaxnreg"] = [](Decoder &d) { // of ptxas alone
-    if (d.acceptOneOf({"inc", "dec"}) < 0 || !d.accept("sync") || !d.accept("aligned") || !d.accept("u32"))
-      return decodeForm(d, nullptr, {});
-    d.operation().isAligned = true;
-    d.expectOperands(1, 1);
-    if (const uint64_t count = d.constant(d.operandAt(0), "the number of registers");
-        count % 8 != 0 || count < 24 || count > 256)
-      d.fail("'" + d.instruction().spelling() + "' asks for " + std::to_string(count) + " registers",
-             "give a multiple of 8 from 24 to 256");
-    d.operation().run = [](Machine &, Warp &, const Operation &, uint32_t) { return Outcome::Next; };
-  };
 }
 
 } // namespace k2c::ptx

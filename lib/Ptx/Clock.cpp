@@ -20,6 +20,15 @@ bool Clock::covers(const Agent &first, uint32_t lanes, uint32_t time) const {
   return lanes == 0;
 }
 
+bool Clock::coversAny(const Agent &first, uint32_t count) const {
+  for (const OfCluster &one : clusters)
+    if (one.cluster == first.cluster)
+      for (size_t number = first.number; number < first.number + count && number < one.times->size(); ++number)
+        if ((*one.times)[number] != 0)
+          return true;
+  return false;
+}
+
 std::shared_ptr<Clock::Times> &Clock::timesOf(uint64_t cluster) {
   auto at = clusters.begin();
   while (at != clusters.end() && at->cluster < cluster)

@@ -23,6 +23,8 @@ class Clock {
 public:
   /// Whether what `lanes` of the 32 threads from `first` on did at `time` happened before.
   bool covers(const Agent &first, uint32_t lanes, uint32_t time) const;
+  /// Whether something that one of `count` threads from `first` on did happened before.
+  bool coversAny(const Agent &first, uint32_t count) const;
   /// All that `other` knows is known then.
   void join(const Clock &other);
   /// All that 32 threads from `first` on, those in `lanes`, have done up to `time` is known then.

@@ -233,6 +233,7 @@ Outcome waitInCluster(Machine &machine, Warp &warp, const Operation &o, uint32_t
   if (warp.clusterGeneration == cluster.barrier.generation && !isPassed(cluster.barrier, threads))
     return Outcome::Wait;
   warp.arrivedInCluster &= ~active;
+  warp.hasMetCluster = true;
   return leave(cluster.barrier, machine, warp, active);
 }
 

@@ -28,7 +28,7 @@ const Opcodes &opcodes() {
     Opcodes made;
     for (const auto add :
          {addArithmetic, addBits, addComparisons, addFloats, addMoves, addConversions, addMemory, addControl,
-          addWarpWide, addAtomics, addMBarriers, addBulkCopies, addMatrixMoves, addMma, addWgmma})
+          addWarpWide, addAtomics, addMBarriers, addBulkCopies, addMatrixMoves, addMma, addRegisters, addWgmma})
       add(made);
     return made;
   }();

@@ -129,6 +129,7 @@ void addMBarriers(Opcodes &opcodes);
 void addBulkCopies(Opcodes &opcodes);
 void addMatrixMoves(Opcodes &opcodes);
 void addMma(Opcodes &opcodes);
+void addRegisters(Opcodes &opcodes);
 void addWgmma(Opcodes &opcodes);
 
 } // namespace k2c::ptx

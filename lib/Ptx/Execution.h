@@ -15,6 +15,7 @@
 namespace k2c::ptx {
 
 constexpr int warpLanes = 32;
+constexpr uint32_t warpsOfGroup = 4; ///< of a warpgroup
 constexpr uint32_t allLanes = ~uint32_t(0);
 
 struct Cta;
@@ -117,6 +118,9 @@ struct Warp {
   std::map<int, Fetches> fetches; ///< by lane
   uint32_t arrivedInCluster = 0;  ///< lanes, at the cluster's barrier
   uint64_t clusterGeneration = 0; ///< of that barrier when they arrived
+  bool hasMetCluster = false;     ///< it has passed that barrier once
+  uint32_t maxRegisters = 0;      ///< that a thread may have; 0: nothing says it
+  uint32_t registerSteps = 0;     ///< times that it has changed that
 
   /// The lanes of an operand.
   template <class T> const T *source(Slot slot) const {
@@ -168,9 +172,15 @@ struct Cta {
   std::vector<std::byte> shared; ///< from firstSharedAddress on
   ByteSet sharedWritten;
   uint32_t runningWarps = 0;
-  Knowledge ended; ///< what those knew who have ended
+  std::map<uint32_t, std::vector<uint32_t>> registerSteps; ///< by warpgroup: what its warps have asked for
+  Knowledge ended;                                         ///< what those knew who have ended
   Barrier barrier[barriers];
   std::map<uint64_t, MBarrier> mbarriers; ///< by address
+
+  bool holdsMBarrier(uint64_t address, uint64_t bytes) const {
+    const auto found = mbarriers.upper_bound(address > 8 ? address - 8 : 0);
+    return found != mbarriers.end() && found->first < address + bytes;
+  }
 };
 
 struct Cluster {
@@ -190,16 +200,10 @@ struct Place {
   uint64_t first = 0;          ///< its first address
   uint64_t size = 0;
   std::byte *data = nullptr;
-  ByteSet *written = nullptr;                              ///< null: it is not looked at
-  Cta *cta = nullptr;                                      ///< of shared memory
-  const std::map<uint64_t, MBarrier> *mbarriers = nullptr; ///< of shared memory
+  ByteSet *written = nullptr; ///< null: it is not looked at
+  Cta *cta = nullptr;         ///< of shared memory
 
-  bool holdsMBarrier(uint64_t address, uint64_t bytes) const {
-    if (!mbarriers || mbarriers->empty())
-      return false;
-    const auto found = mbarriers->upper_bound(address > 8 ? address - 8 : 0);
-    return found != mbarriers->end() && found->first < address + bytes;
-  }
+  bool holdsMBarrier(uint64_t address, uint64_t bytes) const { return cta && cta->holdsMBarrier(address, bytes); }
 };
 
 class Machine {
@@ -235,6 +239,8 @@ public:
                    const std::string &other, bool isProxy);
   /// Ends the launch with what `warp` did wrong at `operation`.
   Outcome fail(const Warp &warp, const Operation &operation, uint32_t lanes, std::string what, std::string remedy = "");
+  /// Registers that a thread may have when it begins; 0: nothing says it.
+  uint32_t launchedRegisters() const;
   Split &split(Warp &warp) const { return warp.splits[warp.current]; }
   void end(Warp &warp, uint32_t lanes);
   /// Does `work` of the warp's cluster at some time that is drawn, at the latest when nothing else can go on.
@@ -267,6 +273,7 @@ private:
   bool checkDefined(Warp &warp, const Operation &operation, uint32_t lanes);
   void reportDeadlock(const std::string &what);
   Place place(Warp &warp, Window window, uint64_t &address, int lane);
+  bool mayNotHaveBegun(const Warp &warp, const Place &found) const;
   bool prepare();
   void refuse(std::string what, std::string remedy);
 

@@ -16,7 +16,7 @@ namespace k2c::ptx {
 namespace {
 
 constexpr uint32_t objectBytes = 8;
-constexpr uint32_t maxCount = (1 << 20) - 1; ///< of arrivals, and of bytes
+constexpr int64_t maxCount = (1 << 20) - 1; ///< of arrivals, and of bytes
 
 Outcome init(Machine &machine, Warp &warp, const Operation &o, uint32_t active) {
   for (uint32_t left = active; left != 0; left &= left - 1) {
@@ -318,6 +318,9 @@ MBarrier *mbarrierOf(Machine &machine, Warp &warp, const Operation &operation, C
 std::string advance(MBarrier &object) {
   if (object.pending < 0)
     return "more have arrived at an mbarrier than the " + std::to_string(object.expected) + " of a phase";
+  if (object.bytes > maxCount || object.bytes < -int64_t(maxCount))
+    return "an mbarrier waits for " + std::to_string(object.bytes) + " bytes, and can count up to " +
+           std::to_string(maxCount);
   if (object.pending != 0 || object.bytes != 0)
     return "";
   ++object.phase;

@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Integers.h"
+#include "Races.h"
 
 namespace k2c::ptx {
 
@@ -12,11 +13,38 @@ namespace {
 
 constexpr int rowBytes = 16, rows = 8;
 
+/// The rows of a matrix as the lanes reach them whose elements they have, not those that name them; false: a
+/// finding has been recorded.
+bool rowsInLanes(Machine &machine, Warp &warp, const Operation &o, const uint64_t *addresses, Access access,
+                 std::byte **found) {
+  const uint32_t bytes = o.isSigned ? 2 : 4; // that lie together
+  for (int i = 0; i < (o.isSigned ? 2 : 1); ++i) {
+    uint64_t own[warpLanes];
+    for (int lane = 0; lane < warpLanes; ++lane)
+      own[lane] =
+          addresses[o.isSigned ? lane % 4 * 2 + i : lane / 4] + bytes * uint32_t(o.isSigned ? lane / 4 : lane % 4);
+    const Place place = machine.reachTogether(warp, o, own, allLanes, bytes, access);
+    for (int lane = 0; lane < warpLanes; ++lane) {
+      std::byte *at =
+          place.data ? place.data + (own[lane] - place.first) : machine.reach(warp, o, own[lane], lane, bytes, access);
+      if (!at)
+        return false;
+      if (o.isSigned ? lane / 4 == 0 : lane % 4 == 0)
+        found[o.isSigned ? lane % 4 * 2 + i : lane / 4] = at;
+    }
+  }
+  return true;
+}
+
 /// The rows of matrix `number`; false: a finding has been recorded.
 bool rowsOf(Machine &machine, Warp &warp, const Operation &o, int number, Access access, std::byte **found) {
+  uint64_t addresses[rows], bits = 0;
+  for (int row = 0; row < rows; ++row)
+    bits |= addresses[row] = machine.addressAt(warp, o.target, number * rows + row);
+  if (machine.races && bits % rowBytes == 0)
+    return rowsInLanes(machine, warp, o, addresses, access, found);
   for (int row = 0; row < rows; ++row) {
-    const int lane = number * rows + row;
-    found[row] = machine.reach(warp, o, machine.addressAt(warp, o.target, lane), lane, rowBytes, access);
+    found[row] = machine.reach(warp, o, addresses[row], number * rows + row, rowBytes, access);
     if (!found[row])
       return false;
   }

@@ -154,8 +154,7 @@ void decodeAccess(Decoder &d, bool isStore) {
   Operation &made = d.operation();
   decodeStrength(d, isStore);
   const Window window = acceptWindow(d);
-  if (!isStore)
-    d.accept("nc");
+  made.isConstant = !isStore && d.accept("nc");
   bool hasPolicy = acceptHints(d);
   const int vector = d.acceptOneOf({"v2", "v4", "v8"});
   hasPolicy |= acceptHints(d);

@@ -135,8 +135,10 @@ void parsePerformance(Cursor &cursor, Function &function) {
       parseExtent(cursor, ".reqnctapercluster", function.requiredCluster);
     else if (cursor.acceptDotted("explicitcluster"))
       function.isExplicitCluster = true;
-    else if (cursor.acceptDotted("minnctapersm") || cursor.acceptDotted("maxnreg"))
-      cursor.takeInteger("a bound of registers", 1, maxThreads); // of ptxas alone
+    else if (cursor.acceptDotted("minnctapersm"))
+      function.minimalCtas = static_cast<uint32_t>(cursor.takeInteger(".minnctapersm", 1, maxThreads));
+    else if (cursor.acceptDotted("maxnreg"))
+      function.maximalRegisters = static_cast<uint32_t>(cursor.takeInteger(".maxnreg", 1, maxThreads));
     else if (cursor.acceptDotted("pragma"))
       cursor.take(), cursor.expect(';', ".pragma");
     else if (!cursor.acceptDotted("noreturn"))

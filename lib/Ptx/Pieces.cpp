@@ -67,6 +67,9 @@ bool mayCopy(Machine &machine, Warp &warp, const Operation &operation, int lane,
       return refuse("it copies " + std::to_string(piece.bytes) + " bytes at " + at + ", and there are " +
                         std::to_string(size) + " from " + std::to_string(firstSharedAddress) + " on",
                     "stay within what the launch gives");
+    if (cta.holdsMBarrier(piece.shared, piece.bytes))
+      return refuse("it copies " + std::to_string(piece.bytes) + " bytes at " + at + ", and an mbarrier is there",
+                    "use mbarrier.inval before");
     if (!isToShared && piece.global && !cta.sharedWritten.has(offset, piece.bytes))
       return refuse("it copies bytes at " + at + " that were never written", "write them first");
     if (machine.races &&

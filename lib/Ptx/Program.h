@@ -59,6 +59,7 @@ struct Operation {
   uint8_t count = 1;      ///< elements of a vector
   uint8_t bytes = 0;      ///< of an element
   bool isSigned = false;
+  bool isConstant = false; ///< a load of what nobody writes
   uint8_t addressBytes = 8;
   uint64_t valueMask = ~uint64_t(0); ///< the bits of the register that a load writes
   Window window = Window::Generic;

@@ -22,22 +22,26 @@ bool Races::isInScope(uint32_t warp, uint32_t other, Scope scope) const {
 /// Whether who makes `made`, and knows this much, comes after `node`. What threads have written is seen by the
 /// asynchronous proxy behind a proxy fence only.
 bool Races::isOrdered(const Node &node, const Node &made, const Knowledge &known, Proxied where) const {
-  const Clock &clock = !node.isWrite || (node.isProxy && made.isProxy) ? known.reads
-                       : made.isProxy && !node.isProxy                 ? known.async[static_cast<size_t>(where)]
-                                                                       : known.all;
+  if ((node.isConstant && made.isWrite) || (made.isConstant && node.isWrite))
+    return false;
+  const bool isSameProxy = // of other CTAs' copies to global memory no order is promised without a fence
+      node.isProxy && made.isProxy && (where == Proxied::Shared || node.warp / warpsOfCta == made.warp / warpsOfCta);
+  const Clock &clock = !node.isWrite || isSameProxy ? known.reads
+                       : made.isProxy               ? known.async[static_cast<size_t>(where)]
+                                                    : known.all;
   uint32_t others = node.lanes;
   if (!made.isAgent && !node.isAgent && node.warp == made.warp)
     others &= ~made.lanes; // a thread comes after itself
   return clock.covers({clusterOf(node.warp), node.first}, others, node.time);
 }
 
-std::string Races::describe(const Node &node) const {
+std::string Races::describe(const Node &node, bool isConstant) const {
   const Instruction &other = program.function.code[node.instruction];
   char lanes[16];
   std::snprintf(lanes, sizeof lanes, "0x%x", node.lanes);
   return "'" + other.spelling() + "' at line " + std::to_string(other.line) + " of CTA " +
          std::to_string(node.warp / warpsOfCta) + ", warp " + std::to_string(node.warp % warpsOfCta) + ", lanes " +
-         lanes;
+         lanes + (isConstant ? ": .nc is for what no thread of the launch writes" : "");
 }
 
 /// Puts `made` in front of a list.
@@ -96,7 +100,7 @@ std::string Races::note(Memory &memory, uint64_t word, Node &made, const Knowled
     const bool isBefore = isReadAgain ? made.isAgent && node.time <= made.time // who knows of this one knows of it
                                       : isOrdered(node, made, known, memory.where);
     if (mayRace && !isBefore)
-      return describe(node);
+      return describe(node, node.isConstant || made.isConstant);
     if (isSuperseded && made.isWrite)
       leave(memory, word, node, made);
     if (isSuperseded && isOwn && !made.isAgent)
@@ -137,7 +141,8 @@ bool Races::hasNotedRead(uint32_t &head, Node &made, const Knowledge &known, con
   uint32_t *link = &head;
   for (; *link != 0 && !nodes[*link].isWrite && (!mine || instruction == 0); link = &nodes[*link].next) {
     const Node &node = nodes[*link];
-    if (node.bytes != made.bytes || node.isStrong || node.isAgent || node.warp != made.warp)
+    if (node.bytes != made.bytes || node.isStrong || node.isAgent || node.warp != made.warp ||
+        node.isConstant != made.isConstant)
       continue;
     if (isSame(node, made))
       instruction = *link;
@@ -197,6 +202,7 @@ Races::Node Races::nodeOf(const Warp &warp, const Operation &operation, Access a
   made.instruction = operation.instruction;
   made.isWrite = access != Access::Read;
   made.isStrong = operation.strength != Strength::Weak;
+  made.isConstant = operation.isConstant;
   made.scope = operation.scope;
   return made;
 }
@@ -265,7 +271,7 @@ std::string Races::accessTogether(Warp &warp, const Operation &operation, uint32
       if (head != 0 && isApart) {
         Node &node = nodes[head];
         if (node.next == 0 && node.bytes == made.bytes && node.warp == made.warp && node.lanes == made.lanes &&
-            !node.isAgent) {
+            !node.isAgent && !node.isConstant) {
           made.next = 0;
           node = made;
           continue;
@@ -317,6 +323,11 @@ std::string Races::copy(Warp &warp, const Operation &operation, int lane, const 
   return "";
 }
 
+bool Races::hasBegun(const Warp &warp, int lane, uint32_t rank) const {
+  const uint32_t threads = warpsOfCta * warpLanes;
+  return warp.clocks->known[lane].all.coversAny({clusterOf(warp.clocks->number), rank * threads}, threads);
+}
+
 std::string Races::strangerTo(const Warp &warp, const void *data, const Knowledge &known) const {
   const auto found = memories.find(data);
   if (found == memories.end())
@@ -324,7 +335,8 @@ std::string Races::strangerTo(const Warp &warp, const void *data, const Knowledg
   for (uint32_t at : found->second.heads)
     for (; at != 0; at = nodes[at].next) {
       const Node &node = nodes[at];
-      if (node.warp / warpsOfCta != warp.clocks->number / warpsOfCta &&
+      const bool isCopyIn = node.isProxy && node.isWrite; // of its own, too: it has to be waited for
+      if ((isCopyIn || node.warp / warpsOfCta != warp.clocks->number / warpsOfCta) &&
           !(node.isWrite ? known.all : known.reads).covers({clusterOf(node.warp), node.first}, node.lanes, node.time))
         return describe(node);
     }

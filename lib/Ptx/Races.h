@@ -79,7 +79,11 @@ public:
   void fenceMade(Warp &warp, uint32_t lanes);
   bool isMade(const Warp &warp, int lane, const Agent &object, bool isProxy) const;
 
-  /// An access to the memory at `data` by another CTA than that of `warp`, of which `known` does not know; empty: none.
+  /// Whether the lane knows of something that CTA `rank` of its cluster has done.
+  bool hasBegun(const Warp &warp, int lane, uint32_t rank) const;
+
+  /// An access to the memory at `data` by another CTA than that of `warp`, or a bulk copy to it, of which `known` does
+  /// not know; empty: none.
   std::string strangerTo(const Warp &warp, const void *data, const Knowledge &known) const;
 
 private:
@@ -93,6 +97,7 @@ private:
     uint8_t element; ///< bytes of the access, if it is strong
     bool isWrite, isStrong;
     bool isAgent, isProxy; ///< it is no thread; it acts in the asynchronous proxy
+    bool isConstant;       ///< a read of what no thread of the launch writes
     Scope scope;
   };
   /// What a strong write publishes to who sees it from within `scope` of `warp`.
@@ -153,7 +158,7 @@ private:
   }
   bool isConflict(const Node &node, const Node &made) const;
   Node nodeOf(const Warp &warp, const Operation &operation, Access access) const;
-  std::string describe(const Node &node) const;
+  std::string describe(const Node &node, bool isConstant = false) const;
   std::string note(Memory &memory, uint64_t word, Node &made, const Knowledge &known);
   void take(uint32_t &head, Node &made);
   void drop(uint32_t &link);

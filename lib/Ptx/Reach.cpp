@@ -49,8 +49,7 @@ Place Machine::place(Warp &warp, Window window, uint64_t &address, int lane) {
               cta->shared.size(),
               cta->runningWarps == 0 ? nullptr : cta->shared.data(),
               &cta->sharedWritten,
-              cta,
-              &cta->mbarriers};
+              cta};
     return {"shared"};
   case Window::Local:
     return {"local", 0, program.localBytes, warp.local.data() + static_cast<uint64_t>(lane) * program.localBytes,
@@ -67,6 +66,11 @@ Place Machine::place(Warp &warp, Window window, uint64_t &address, int lane) {
     return {"global"};
   return {"global", reinterpret_cast<uint64_t>(lastRange->data), lastRange->bytes, lastRange->data,
           &lastRange->written};
+}
+
+/// Whether `found` is of another CTA, and no barrier of the cluster has shown that all have begun.
+bool Machine::mayNotHaveBegun(const Warp &warp, const Place &found) const {
+  return races && found.cta && found.cta != warp.cta && !warp.hasMetCluster;
 }
 
 /// What lanes mostly do: they access one memory, each of them an aligned part of it. Anything else is left to reach(),
@@ -87,8 +91,8 @@ Place Machine::reachTogether(Warp &warp, const Operation &operation, const uint6
   const uint64_t offset = address - found.first, reach = highest - lowest + bytes;
   if (!found.data || address < found.first || offset > found.size || reach > found.size - offset || bits % bytes != 0 ||
       (found.data == parameters.data() && access != Access::Read) ||
-      (operation.window == Window::Generic && !found.written) ||
-      (access != Access::Read && found.holdsMBarrier(address, reach)))
+      (operation.window == Window::Generic && !found.written) || found.holdsMBarrier(address, reach) ||
+      mayNotHaveBegun(warp, found))
     return {};
   if (found.written && !found.written->isAll()) {
     bool isWritten = access == Access::Write;
@@ -160,8 +164,10 @@ std::byte *Machine::reach(Warp &warp, const Operation &operation, uint64_t addre
     return refuse("which is no multiple of that", "align it");
   if (access != Access::Read && found.data == parameters.data())
     return refuse("and parameters are not written", "copy it");
-  if (access != Access::Read && found.written && found.holdsMBarrier(address, bytes))
-    return refuse("and it writes to an mbarrier", "use mbarrier.inval before");
+  if (found.holdsMBarrier(address, bytes))
+    return refuse("and an mbarrier is there", "use mbarrier.inval before");
+  if (mayNotHaveBegun(warp, found) && !races->hasBegun(warp, lane, found.cta->rank))
+    return refuse("of a CTA that may not have begun", "let a barrier of the cluster be before");
   if (found.written) {
     if (access != Access::Write && !found.written->has(offset, bytes))
       return refuse("of which some were never written", "write them first");

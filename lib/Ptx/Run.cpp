@@ -30,6 +30,7 @@ void Machine::startWarp(Cta &cta, Warp &warp) {
     warp.clocks->number =
         static_cast<uint32_t>((cta.cluster->number * cta.cluster->ctas.size() + cta.rank) * warpsOfCta + warp.index);
   }
+  warp.maxRegisters = launchedRegisters();
   warp.products.inFlight.assign(program.matrixSlots.size(), 0);
   warp.products.isTouched.assign(program.matrixSlots.size(), false);
   warp.defined.assign(program.tracked.size(), 0);
@@ -138,6 +139,11 @@ bool Machine::step(Warp &warp) {
   }
   if (operation.isAligned && at.lanes != warp.live) // the others have to come here, too
     return false;
+  if (operation.isAligned && active != 0 && active != at.lanes) {
+    fail(warp, operation, at.lanes & ~active, "its guard does not hold for them, and does for others of the warp",
+         "let all lanes of a warp execute it, or none");
+    return false;
+  }
   Outcome outcome = Outcome::Next;
   if (active != 0) {
     if (operation.readCount + operation.writtenCount != 0 && !checkTouched(warp, operation, active))
@@ -225,7 +231,13 @@ void Machine::retire(size_t index) {
   Warp &ended = *running[index];
   Cta &cta = *ended.cta;
   Cluster *cluster = cta.cluster;
-  if (--cta.runningWarps == 0 && races)
+  const bool isLast = --cta.runningWarps == 0;
+  for (const Warp &warp : cta.warps)
+    if (isLast && warp.registerSteps != cta.registerSteps[warp.index / warpsOfGroup].size())
+      fail(warp, program.code.back(), warp.started,
+           "it has ended, and a warp of its warpgroup has used setmaxnreg without it",
+           "let all warps of a warpgroup use it");
+  if (isLast && races)
     if (const std::string other = races->strangerTo(ended, cta.shared.data(), cta.ended); !other.empty())
       failRace(ended, program.code.back(), ended.started, "its CTA ends", other, false);
   running[index] = running.back();

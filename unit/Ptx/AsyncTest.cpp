@@ -121,7 +121,7 @@ TEST(Async, WhatIsWrongWithABarrierIsSaid) {
        "its phase waits for arrivals or bytes; wait for it before"},
       {"mov.b32 %r0, tile; mov.b32 %r1, 1; mapa.shared::cluster.u32 %r2, %r0, %r1;",
        "it names a CTA behind the 1 of the cluster"},
-      {"st.shared.b32 [tile+4092], 1;", "and it writes to an mbarrier; use mbarrier.inval before"},
+      {"st.shared.b32 [tile+4092], 1;", "and an mbarrier is there; use mbarrier.inval before"},
   };
   for (const Finding &one : all)
     EXPECT_TRUE(says(run(begin + one.body, 1, 1).error, one.message)) << one.body;
@@ -167,7 +167,7 @@ TEST(Async, WhatIsWrongWithACopyIsSaid) {
        "it copies 24 bytes from or to addresses of which one is no multiple of 16; give multiples of 16"},
       {"cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [tile], [%d9], 32, [tile+64];",
        "there is no mbarrier at shared address 1088; use mbarrier.init before"},
-      {"cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [tile+4080], [%d9], 32, [tile+4088];",
+      {"cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [tile+4096], [%d9], 16, [tile+4088];",
        "it copies 16 bytes at shared address 5120, and there are 4096 from 1024 on; stay within what the launch gives"},
       {"add.s64 %d0, %d9, 1048576; cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [tile], [%d0], "
        "32, "

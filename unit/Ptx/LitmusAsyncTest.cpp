@@ -26,7 +26,8 @@ const std::string reused = made("65") + "@%p1 bra Begun;\n" + expect + copy + "B
                            "mbarrier.arrive.shared.b64 _, [tile+4088];\n" + phase("W", "0") +
                            "ld.shared.b32 %r0, [tile+252];\nmbarrier.arrive.shared.b64 _, [tile+4088]; // read\n"
                            "@%p1 ret;\nmbarrier.arrive.shared.b64 _, [tile+4088];\n" +
-                           phase("V", "1") + "mbarrier.expect_tx.relaxed.cta.shared.b64 [tile+4088], 256;\n" + copy;
+                           phase("V", "1") + "mbarrier.arrive.expect_tx.shared.b64 _, [tile+4088], 256;\n" + copy +
+                           "mbarrier.arrive.shared.b64 _, [tile+4088], 64;\n" + phase("X", "0");
 const std::string fromKernel = made("1") +
                                "st.global.v4.b32 [%d8], {%r7, %r7, %r7, %r7};\nfence.proxy.async.global;\n" +
                                "mbarrier.arrive.expect_tx.shared.b64 _, [tile+4088], 16;\n"

@@ -95,15 +95,21 @@ TEST(Litmus, MBarriers) {
 }
 
 const std::string meet = "barrier.cluster.arrive.aligned;\nbarrier.cluster.wait.aligned;\n";
-const std::string visited = "st.shared.b32 [tile], %r9;\n" + meet +
+const std::string begun = "barrier.cluster.arrive.relaxed.aligned;\nbarrier.cluster.wait.aligned; // begun\n";
+const std::string visited = begun + "st.shared.b32 [tile], %r9;\n" + meet +
                             "setp.eq.b32 %p0, %r9, 0;\n@%p0 bra End;\n"
                             "ld.shared::cluster.b32 %r0, [%r5];\nEnd:\n"
                             "barrier.cluster.arrive.aligned; // end\nbarrier.cluster.wait.aligned;\n";
-const std::string unordered = "st.shared.b32 [tile], %r9;\nfence.acq_rel.cluster;\n"
+const std::string unordered = begun +
+                              "st.shared.b32 [tile], %r9;\nfence.acq_rel.cluster;\n"
                               "barrier.cluster.arrive.relaxed.aligned;\nbarrier.cluster.wait.aligned;\n"
                               "ld.shared::cluster.b32 %r0, [%r5];\n" +
                               meet;
-const std::string sent = "st.shared::cluster.b32 [%r5], %r9;\n" + meet + "ld.shared.b32 %r0, [tile];";
+const std::string sent = begun + "st.shared::cluster.b32 [%r5], %r9;\n" + meet + "ld.shared.b32 %r0, [tile];";
+const std::string shown = "setp.ne.b32 %p0, %r9, 0;\n@%p0 bra Take;\nst.release.cluster.global.b32 [%d8+64], 1;\n"
+                          "bra End;\nTake:\n" +
+                          await("ld.acquire.cluster.global.b32", "64") + "st.shared::cluster.b32 [%r5], %r9;\nEnd:\n" +
+                          meet;
 /// CTA 0 gives data and an arrival to CTA 1.
 const std::string remote =
     "mbarrier.init.shared.b64 [tile+4088], 1;\nfence.mbarrier_init.release.cluster;\n"
@@ -123,7 +129,7 @@ const std::string freed =
 
 const Litmus clusters[] = {
     {"a barrier of the cluster", cluster, visited, meet, "", ""},
-    {"an arrival that releases", cluster, visited, "arrive.aligned", "arrive.relaxed.aligned", ""},
+    {"an arrival that releases", cluster, visited, "cluster.arrive.aligned", "cluster.arrive.relaxed.aligned", ""},
     {"a wait behind the arrival", cluster, unordered,
      "barrier.cluster.wait.aligned;\nld.shared::cluster.b32 %r0, [%r5];",
      "ld.shared::cluster.b32 %r0, [%r5];\nbarrier.cluster.wait.aligned;", ""},
@@ -136,6 +142,9 @@ const Litmus clusters[] = {
     {"a fence before a relaxed arrival", cluster, unordered, "fence.acq_rel.cluster;", "", ""},
     {"a fence of a scope that holds the cluster", cluster, unordered, "fence.acq_rel.cluster", "fence.acq_rel.cta", ""},
     {"a barrier behind a remote store", cluster, sent, meet, "", ""},
+    {"a barrier before a remote store", cluster, sent, begun, "",
+     "of a CTA that may not have begun; let a barrier of the cluster be before"},
+    {"a release shows that its CTA has begun", cluster, shown, "ld.acquire", "ld.relaxed", "that may not have begun"},
     {"a remote arrival in the cluster's scope", cluster, remote, "mbarrier.arrive.release.cluster", "mbarrier.arrive",
      ""},
     {"a remote arrival that releases", cluster, remote, "mbarrier.arrive.release", "mbarrier.arrive.relaxed", ""},

@@ -111,6 +111,7 @@ struct Function {
   std::vector<Instruction> code;
   Extent requiredThreads{}, maximalThreads{}, requiredCluster{};
   bool isExplicitCluster = false;
+  uint32_t maximalRegisters = 0, minimalCtas = 0; ///< of a thread, of a multiprocessor; 0: not said
   int line = 0, lastLine = 0;
 };
 
