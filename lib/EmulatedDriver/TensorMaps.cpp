@@ -9,25 +9,31 @@ namespace ptx = k2c::ptx;
 
 namespace {
 
-/// 0: there is no such type.
-uint32_t bytesOf(CUtensorMapDataType type) {
+/// None: there is no such type.
+std::optional<ptx::Type> typeOf(CUtensorMapDataType type) {
   switch (type) {
   case CU_TENSOR_MAP_DATA_TYPE_UINT8:
-    return 1;
+    return ptx::Type::U8;
   case CU_TENSOR_MAP_DATA_TYPE_UINT16:
+    return ptx::Type::U16;
   case CU_TENSOR_MAP_DATA_TYPE_FLOAT16:
+    return ptx::Type::F16;
   case CU_TENSOR_MAP_DATA_TYPE_BFLOAT16:
-    return 2;
+    return ptx::Type::BF16;
   case CU_TENSOR_MAP_DATA_TYPE_UINT32:
+    return ptx::Type::U32;
   case CU_TENSOR_MAP_DATA_TYPE_INT32:
+    return ptx::Type::S32;
   case CU_TENSOR_MAP_DATA_TYPE_FLOAT32:
-    return 4;
+    return ptx::Type::F32;
   case CU_TENSOR_MAP_DATA_TYPE_UINT64:
+    return ptx::Type::U64;
   case CU_TENSOR_MAP_DATA_TYPE_INT64:
+    return ptx::Type::S64;
   case CU_TENSOR_MAP_DATA_TYPE_FLOAT64:
-    return 8;
+    return ptx::Type::F64;
   }
-  return 0;
+  return std::nullopt;
 }
 
 /// What is wrong with a map, by the rules of cuda.h; empty: nothing.
@@ -64,23 +70,24 @@ CUresult cuTensorMapEncodeTiled(CUtensorMap *map, CUtensorMapDataType type, uint
                                 CUtensorMapSwizzle swizzle, CUtensorMapL2promotion promotion,
                                 CUtensorMapFloatOOBfill fill) {
   return enter(Entry::cuTensorMapEncodeTiled, [&](Driver &driver) {
-    const uint32_t elementBytes = bytesOf(type);
-    if (!map || reinterpret_cast<uint64_t>(map) % 64 != 0 || elementBytes == 0 || rank == 0 ||
-        rank > ptx::TensorMap::maxRank || !extents || (rank > 1 && !strides) || !box || !elementStrides ||
-        interleave != CU_TENSOR_MAP_INTERLEAVE_NONE || swizzle < CU_TENSOR_MAP_SWIZZLE_NONE ||
-        swizzle > CU_TENSOR_MAP_SWIZZLE_128B || promotion < CU_TENSOR_MAP_L2_PROMOTION_NONE ||
-        promotion > CU_TENSOR_MAP_L2_PROMOTION_L2_256B || fill != CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE)
+    const std::optional<ptx::Type> elements = typeOf(type);
+    if (!map || reinterpret_cast<uint64_t>(map) % 64 != 0 || !elements || rank == 0 || rank > ptx::TensorMap::maxRank ||
+        !extents || (rank > 1 && !strides) || !box || !elementStrides || interleave != CU_TENSOR_MAP_INTERLEAVE_NONE ||
+        swizzle < CU_TENSOR_MAP_SWIZZLE_NONE || swizzle > CU_TENSOR_MAP_SWIZZLE_128B ||
+        promotion < CU_TENSOR_MAP_L2_PROMOTION_NONE || promotion > CU_TENSOR_MAP_L2_PROMOTION_L2_256B ||
+        fill != CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE)
       return CUDA_ERROR_INVALID_VALUE;
     if (driver.settings.arch.major < 9)
       return CUDA_ERROR_NOT_SUPPORTED;
     ptx::TensorMap tensor;
     tensor.base = reinterpret_cast<uint64_t>(address);
     tensor.rank = rank;
-    tensor.elementBytes = elementBytes;
+    tensor.elementBytes = static_cast<uint32_t>(ptx::bytesOf(*elements));
+    tensor.type = *elements;
     tensor.swizzleBytes = swizzle == CU_TENSOR_MAP_SWIZZLE_NONE ? 0 : 16u << swizzle;
     for (uint32_t axis = 0; axis < rank; ++axis) {
       tensor.extents[axis] = extents[axis];
-      tensor.strides[axis] = axis == 0 ? elementBytes : strides[axis - 1];
+      tensor.strides[axis] = axis == 0 ? tensor.elementBytes : strides[axis - 1];
       tensor.box[axis] = box[axis];
     }
     if (const std::string problem = problemOf(tensor, elementStrides); !problem.empty())

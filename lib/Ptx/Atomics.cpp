@@ -261,15 +261,25 @@ void decodeFence(Decoder &d) {
 
 } // namespace
 
-Combine takeReduction(Decoder &d) {
+std::optional<uint32_t> takeReductionKind(Decoder &d) {
+  constexpr uint32_t kinds[] = {Add, Min, Max, And, Or, Xor};
   const int kind = d.acceptOneOf({"add", "min", "max", "and", "or", "xor"});
+  return kind < 0 ? std::nullopt : std::optional<uint32_t>(kinds[kind]);
+}
+
+Combine reductionOf(uint32_t kind, Type type) {
+  const CombineOf made = formOf<CombineForm, CombineHalves, CombineOf>(static_cast<Kind>(kind), type);
+  return made ? made(static_cast<Kind>(kind)) : nullptr;
+}
+
+Combine takeReduction(Decoder &d) {
+  const std::optional<uint32_t> kind = takeReductionKind(d);
   const bool isUnflushed = d.accept("noftz");
   const Type type = d.takeType();
-  if (kind < 0 || d.hasFailed() || isUnflushed != isOfHalves(type))
+  if (!kind || d.hasFailed() || isUnflushed != isOfHalves(type))
     return nullptr;
-  const CombineOf made = formOf<CombineForm, CombineHalves, CombineOf>(static_cast<Kind>(kind), type);
   d.operation().bytes = static_cast<uint8_t>(bytesOf(type));
-  return made ? made(static_cast<Kind>(kind)) : nullptr;
+  return reductionOf(*kind, type);
 }
 
 void addAtomics(Opcodes &opcodes) {

@@ -1,8 +1,9 @@
 //===- BulkCopies.cpp - Copies of the asynchronous proxy ------------------===//
 //
-// PTX ISA 9.7.9.25: cp.async.bulk, cp.async.bulk.tensor, their groups; fence.proxy.async, griddepcontrol. A copy to
-// shared memory is done at a time that is drawn, and completes its bytes on an mbarrier. A copy to global memory is
-// read and written no later than its thread waits for its group; a kernel may end without waiting.
+// PTX ISA 9.7.9.25: cp.async.bulk, cp.async.bulk.tensor, those of cp.reduce, their groups; fence.proxy.async,
+// griddepcontrol. A copy to shared memory is done at a time that is drawn, and completes its bytes on an mbarrier. A
+// copy to global memory is read and written no later than its thread waits for its group; a kernel may end without
+// waiting.
 //
 //===----------------------------------------------------------------------===//
 #include "Integers.h"
@@ -16,8 +17,9 @@ namespace k2c::ptx {
 
 namespace {
 
-/// What a copy is, in Operation::target.
-enum Form : uint32_t { IsTensor = 1, HasMask = 2 };
+/// What a copy is, in Operation::target; behind these bits the kind of a tensor's reduction.
+enum Form : uint32_t { IsTensor = 1, HasMask = 2, Reduces = 4 };
+constexpr uint32_t formBits = 3;
 
 /// Addresses: destination, source, mbarrier; of a tensor's side the map. lists: coordinates; sources: mask, bytes.
 std::optional<std::vector<Piece>> piecesAt(Machine &machine, Warp &warp, const Operation &o, int lane,
@@ -129,6 +131,26 @@ void writePieces(Machine &machine, const Cta &cta, Outgoing &copy) {
   }
 }
 
+/// What a copy of `lane` does with what is there, element by element of the bytes that are set; null: it overwrites, or
+/// a finding has been recorded.
+Combine combineOf(Machine &machine, Warp &warp, const Operation &o, int lane, uint32_t &bytes) {
+  bytes = o.bytes;
+  if (!(o.target & IsTensor) || !(o.target & Reduces))
+    return o.combine;
+  const std::byte *object = machine.reach(warp, o, machine.addressAt(warp, o.first, lane), lane, 64, Access::Read);
+  if (!object)
+    return nullptr;
+  const Type type = decodeTensorMap(object)->type; // piecesAt() has found it to be one
+  const bool isLogic = !reductionOf(o.target >> formBits, type);
+  bytes = static_cast<uint32_t>(bytesOf(type));
+  const Combine made = reductionOf(o.target >> formBits, isLogic ? (bytes == 8 ? Type::B64 : Type::B32) : type);
+  if (!made || (isLogic && (bytes < 4 || kindOf(type) == TypeKind::Float)))
+    machine.fail(warp, o, uint32_t(1) << lane,
+                 "its map has elements of ." + std::string(spellingOf(type)) + ", which it cannot reduce",
+                 "encode one with their type");
+  return made;
+}
+
 Outcome copyOut(Machine &machine, Warp &warp, const Operation &o, uint32_t active) {
   for (uint32_t left = active; left != 0; left &= left - 1) {
     const int lane = __builtin_ctz(left);
@@ -139,15 +161,19 @@ Outcome copyOut(Machine &machine, Warp &warp, const Operation &o, uint32_t activ
     std::optional<std::vector<Piece>> pieces = piecesAt(machine, warp, o, lane, 0, shared);
     if (!pieces)
       return Outcome::Failed;
+    uint32_t reduced = 0;
+    const Combine combine = combineOf(machine, warp, o, lane, reduced);
+    if (!combine && reduced != 0)
+      return Outcome::Failed;
     BulkGroups &groups = warp.bulk[lane];
     if (machine.races && groups.reads.number == 0) {
       groups.reads = machine.races->addAgent(warp);
       groups.writes = machine.races->addAgent(warp);
     }
     if (!mayCopy(machine, warp, o, lane, *cta, *pieces,
-                 {false, true, groups.reads, groups.writes, groups.count + 1, o.bytes}))
+                 {false, true, groups.reads, groups.writes, groups.count + 1, reduced}))
       return Outcome::Failed;
-    groups.open.push_back({std::move(*pieces), {}, false, o.combine});
+    groups.open.push_back({std::move(*pieces), {}, false, combine});
   }
   return Outcome::Next;
 }
@@ -196,7 +222,7 @@ Outcome waitForGroups(Machine &machine, Warp &warp, const Operation &o, uint32_t
 /// cp[.reduce].async.bulk[.tensor.Nd].shared::cluster.global.. or .global.shared::cta..
 void decodeCopy(Decoder &d, bool isReduction) {
   Operation &made = d.operation();
-  const bool isTensor = !isReduction && d.accept("tensor");
+  const bool isTensor = d.accept("tensor");
   if (isTensor)
     made.target = IsTensor;
   if (isTensor) {
@@ -208,6 +234,12 @@ void decodeCopy(Decoder &d, bool isReduction) {
   const bool isIn = !isReduction && d.acceptOneOf({"shared::cluster", "shared::cta"}) >= 0;
   if (isIn ? !d.accept("global") : !d.accept("global") || !d.accept("shared::cta"))
     return decodeForm(d, nullptr, {});
+  if (isTensor && isReduction) {
+    const std::optional<uint32_t> kind = takeReductionKind(d);
+    if (!kind)
+      return decodeForm(d, nullptr, {});
+    made.target |= Reduces | *kind << formBits;
+  }
   if (isTensor)
     d.accept("tile");
   if (!d.accept(isIn ? "mbarrier::complete_tx::bytes" : "bulk_group"))
@@ -215,7 +247,7 @@ void decodeCopy(Decoder &d, bool isReduction) {
   if (isIn && d.accept("multicast::cluster"))
     made.target |= HasMask;
   const bool hasPolicy = d.accept("L2::cache_hint");
-  if (isReduction && !(made.combine = takeReduction(d)))
+  if (isReduction && !isTensor && !(made.combine = takeReduction(d)))
     return decodeForm(d, nullptr, {});
   const size_t count = 2 + !isTensor + isIn + ((made.target & HasMask) != 0) + hasPolicy;
   d.expectOperands(count, count);
@@ -250,7 +282,7 @@ void decodeCp(Decoder &d) {
   const bool isReduction = d.accept("reduce");
   if (!d.accept("async"))
     return decodeForm(d, nullptr, {});
-  if (!d.accept("bulk") || (isReduction && d.nextModifier() != "global"))
+  if (!d.accept("bulk") || (isReduction && d.nextModifier() != "global" && d.nextModifier() != "tensor"))
     return isReduction ? decodeForm(d, nullptr, {}) : decodeAsyncCopy(d);
   Operation &made = d.operation();
   if (d.accept("commit_group")) {

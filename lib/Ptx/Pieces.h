@@ -24,8 +24,14 @@ struct Copier {
 bool mayCopy(Machine &machine, Warp &warp, const Operation &operation, int lane, Cta &cta,
              const std::vector<Piece> &pieces, const Copier &copier);
 
-/// Takes what a copy does with what is there, as .add.noftz.bf16, and sets Operation::bytes to those of an element;
-/// null: it is not known. (Atomics.cpp)
+/// What a copy does with what is there. (Atomics.cpp)
+
+/// Takes .add, .min, .max, .and, .or or .xor; none: it is not known.
+std::optional<uint32_t> takeReductionKind(Decoder &decoder);
+/// That of elements of a type; null: there is none.
+Combine reductionOf(uint32_t kind, Type type);
+/// Takes a kind and a type, as .add.noftz.bf16, and sets Operation::bytes to those of an element; null: it is not
+/// known.
 Combine takeReduction(Decoder &decoder);
 
 /// Copies to the shared memory of `cta`; the bytes.

@@ -14,7 +14,7 @@ struct Encoded {
   uint64_t extents[TensorMap::maxRank];
   uint64_t strides[TensorMap::maxRank - 1];
   uint16_t box[TensorMap::maxRank];
-  uint8_t rank, elementBytes, swizzleBytes;
+  uint8_t rank, elementBytes, swizzleBytes, type;
 };
 static_assert(sizeof(Encoded) <= tensorMapBytes);
 
@@ -36,6 +36,7 @@ std::array<std::byte, tensorMapBytes> encode(const TensorMap &map) {
   made.rank = static_cast<uint8_t>(map.rank);
   made.elementBytes = static_cast<uint8_t>(map.elementBytes);
   made.swizzleBytes = static_cast<uint8_t>(map.swizzleBytes);
+  made.type = static_cast<uint8_t>(map.type);
   for (uint32_t axis = 0; axis < map.rank; ++axis) {
     made.extents[axis] = map.extents[axis];
     made.box[axis] = static_cast<uint16_t>(map.box[axis]);
@@ -54,13 +55,17 @@ std::optional<TensorMap> decodeTensorMap(const std::byte *object) {
       read.elementBytes == 1 || read.elementBytes == 2 || read.elementBytes == 4 || read.elementBytes == 8;
   const bool isSwizzle =
       read.swizzleBytes == 0 || read.swizzleBytes == 32 || read.swizzleBytes == 64 || read.swizzleBytes == 128;
-  if (read.mark != mark || read.rank == 0 || read.rank > TensorMap::maxRank || !isSize || !isSwizzle)
+  const bool isType =
+      read.type <= static_cast<uint8_t>(Type::F64) &&
+      (static_cast<Type>(read.type) == Type::B8 || bytesOf(static_cast<Type>(read.type)) == read.elementBytes);
+  if (read.mark != mark || !isType || read.rank == 0 || read.rank > TensorMap::maxRank || !isSize || !isSwizzle)
     return std::nullopt;
   TensorMap map;
   map.base = read.base;
   map.rank = read.rank;
   map.elementBytes = read.elementBytes;
   map.swizzleBytes = read.swizzleBytes;
+  map.type = static_cast<Type>(read.type);
   map.strides[0] = map.elementBytes;
   for (uint32_t axis = 0; axis < map.rank; ++axis) {
     map.extents[axis] = read.extents[axis];

@@ -96,23 +96,30 @@ void compute(Machine &machine, Warp &warp, const Product &product) {
     for (float &value : a)
       value = -value;
   const Slot *slots = &machine.program.lists[o.first];
+  const uint32_t halves = form.sums == Sums::F16 ? 2 : 1; // of a register
   for (uint32_t i = 0; product.isAdded && i < form.columns / 2; ++i)
     for (uint32_t lane = 0; lane < uint32_t(warpLanes); ++lane)
-      sums[placeInSums(i, lane, form.columns)] = warp.source<uint32_t>(slots[i])[lane];
+      sums[placeInSums(i, lane, form.columns)] =
+          warp.source<uint32_t>(slots[i / halves])[lane] >> (16 * (i % halves)) & (halves == 2 ? 0xffff : ~0u);
   constexpr int fractionOfHalves = 25, fractionOfBytes = 13;
   multiply({rowsOfWarp, form.depth, form.columns, form.elementBytes == 1 ? fractionOfBytes : fractionOfHalves,
             form.sums, form.isSaturated},
            a.data(), b.data(), sums.data());
   for (uint32_t i = 0; i < form.columns / 2; ++i)
-    for (uint32_t lane = 0; lane < uint32_t(warpLanes); ++lane)
-      warp.destination<uint32_t>(slots[i])[lane] = sums[placeInSums(i, lane, form.columns)];
+    for (uint32_t lane = 0; lane < uint32_t(warpLanes); ++lane) {
+      uint32_t &to = warp.destination<uint32_t>(slots[i / halves])[lane];
+      to = (i % halves == 0 ? 0 : to) | sums[placeInSums(i, lane, form.columns)] << (16 * (i % halves));
+    }
 }
+
+/// Registers of the accumulators, of which those of f16 are two in one.
+uint32_t sumRegisters(const MatrixForm &form) { return form.columns / (form.sums == Sums::F16 ? 4 : 2); }
 
 /// Accumulators and registers of A of a product.
 template <class Body> void forRegisters(const Machine &machine, const Product &product, Body body) {
   const Operation &o = *product.operation;
   const MatrixForm &form = machine.program.matrixForms[o.target];
-  const uint32_t count = form.columns / 2 + (form.isRegisterA ? 4 : 0);
+  const uint32_t count = sumRegisters(form) + (form.isRegisterA ? 4 : 0);
   for (uint32_t i = 0; i < count; ++i)
     body(machine.program.matrixSlot(machine.program.lists[o.first + i]));
 }
@@ -134,7 +141,7 @@ Outcome multiply(Machine &machine, Warp &warp, const Operation &o, uint32_t acti
     return machine.fail(warp, o, active, "its registers were written since the last wgmma.fence", "fence before it");
   if (form.isRegisterA)
     for (uint32_t part = 0; part < 4; ++part)
-      std::copy_n(warp.source<uint32_t>(machine.program.lists[o.first + form.columns / 2 + part]), warpLanes,
+      std::copy_n(warp.source<uint32_t>(machine.program.lists[o.first + sumRegisters(form) + part]), warpLanes,
                   product.a[part]);
   else
     product.descriptorA = warp.source<uint64_t>(o.sources[0])[0];
@@ -221,15 +228,16 @@ void decodeMultiply(Decoder &d) {
     return decodeForm(d, nullptr, {});
   const std::optional<Sums> sums = sumsNamed(d.nextModifier());
   d.acceptPrefix("");
-  if (!sums || *sums == Sums::F16)
-    return d.fail("'" + d.instruction().spelling() + "' is not supported for its type");
+  if (!sums)
+    return decodeForm(d, nullptr, {});
   form.sums = *sums;
   const std::optional<Element> a = elementNamed(d.nextModifier());
   d.acceptPrefix("");
   const std::optional<Element> b = elementNamed(d.nextModifier());
   d.acceptPrefix("");
   if (!a || !b || bytesOf(*a) != bytesOf(*b) || (bytesOf(*a) == 2 && a != b) || form.depth * bytesOf(*a) != 32 ||
-      isInteger(*a) != isInteger(*b) || isInteger(*a) != (*sums == Sums::S32))
+      isInteger(*a) != isInteger(*b) || isInteger(*a) != (*sums == Sums::S32) ||
+      (*sums == Sums::F16 && a == Element::BF16) || (*sums == Sums::F16 && a == Element::TF32))
     return decodeForm(d, nullptr, {});
   form.isSaturated = isInteger(*a) && d.accept("satfinite");
   form.a = *a;
@@ -241,9 +249,9 @@ void decodeMultiply(Decoder &d) {
   if (d.hasFailed())
     return;
   const Operand &results = d.operandAt(0);
-  if (results.kind != Operand::Kind::Vector || results.parts.size() != form.columns / 2 ||
+  if (results.kind != Operand::Kind::Vector || results.parts.size() != sumRegisters(form) ||
       (form.isRegisterA && d.operandAt(1).parts.size() != 4))
-    return d.fail("'" + d.instruction().spelling() + "' needs " + std::to_string(form.columns / 2) +
+    return d.fail("'" + d.instruction().spelling() + "' needs " + std::to_string(sumRegisters(form)) +
                   " accumulators, and 4 registers where A is in registers");
   std::vector<Slot> slots;
   for (const Operand &one : results.parts)

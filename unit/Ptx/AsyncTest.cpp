@@ -102,6 +102,47 @@ TEST(Async, ABoxOfATensorIsSwizzledAndFilled) {
   EXPECT_EQ(made.out[3], 0u);       // behind the 3 lines
 }
 
+/// Two boxes of ones are added to a tensor of numbers.
+const std::string reduce =
+    "mov.b32 %r0, 1; mov.b32 %f0, 0f3f800000; shl.b32 %r2, %r8, 2; add.u32 %r2, %r2, tile; st.shared.b32 [%r2], "
+    "VALUE;\n"
+    "fence.proxy.async.shared::cta;\nbar.sync 0;\n@%p8 ret;\nadd.s64 %d0, %d9, 8192; mov.b32 %r1, 8;\n"
+    "cp.reduce.async.bulk.tensor.1d.global.shared::cta.KIND.tile.bulk_group [%d0, {%r1}], [tile];\n"
+    "cp.reduce.async.bulk.tensor.1d.global.shared::cta.KIND.bulk_group [%d0, {%r1}], [tile];\n"
+    "cp.async.bulk.commit_group;\ncp.async.bulk.wait_group 0;\nld.global.b32 %r3, [%d9+32];\nst.global.b32 [%d8], "
+    "%r3;\nld.global.b32 %r3, [%d9+28];\nst.global.b32 [%d8+4], %r3;";
+
+std::string reduced(std::string kind, const std::string &value) {
+  std::string text = reduce;
+  for (size_t at = 0; (at = text.find("KIND")) != std::string::npos;)
+    text.replace(at, 4, kind);
+  return text.replace(text.find("VALUE"), 5, value);
+}
+
+TEST(Async, ACopyReducesATensor) {
+  TensorMap map;
+  map.elementBytes = 4;
+  map.type = Type::U32;
+  map.extents = {64};
+  map.box = {32};
+  const auto left = [&](const std::string &kind, const std::string &value) {
+    const Result made = run(begin + reduced(kind, value), 3, 64, &map);
+    EXPECT_EQ(made.error, "") << kind;
+    EXPECT_EQ(made.out[1], 7u) << "before its box";
+    return made.out[0];
+  };
+  EXPECT_EQ(left("add", "%r0"), 8u + 1 + 1);
+  EXPECT_EQ(left("min", "%r0"), 1u);
+  EXPECT_EQ(left("max", "%r0"), 8u);
+  EXPECT_EQ(left("or", "%r0"), 9u);
+  EXPECT_EQ(left("xor", "%r0"), 8u);
+  map.type = Type::F32;
+  EXPECT_EQ(left("add", "%f0"), 0x40000000u); // 8 is a number of which nothing is left
+  EXPECT_TRUE(says(run(begin + reduced("max", "%f0"), 3, 64, &map).error,
+                   "its map has elements of .f32, which it cannot reduce; encode one with their type"));
+  EXPECT_TRUE(says(run(begin + reduced("inc", "%r0"), 3, 64, &map).error, "is not supported"));
+}
+
 struct Finding {
   const char *body, *message;
 };

@@ -138,7 +138,8 @@ TEST(Mma, WhatIsNoProductIsRefused) {
        "' has operands of 1, 1, 1 and 1 registers"},
       {"mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%e0, %e1}, {%e2}, {%e3}, {%e0, %e1};", "is not supported"},
       {"mma.sync.aligned.m16n8k16.row.col.f16.bf16.bf16.f16 {%r0, %r1}, {%r1}, {%r2}, {%r0, %r1};", "is not supported"},
-      {"wgmma.mma_async.sync.aligned.m64n8k16.f16.f16.f16 {%r0, %r1}, %d0, %d1, %p1, 1, 1, 0, 0;", "is not supported"},
+      {"wgmma.mma_async.sync.aligned.m64n8k16.f16.bf16.bf16 {%r0, %r1}, %d0, %d1, %p1, 1, 1, 0, 0;",
+       "is not supported"},
       {"wmma.load.a.sync.aligned.row.m16n16k16.global.s4 {%r1}, [%d9];", "is not supported"}};
   for (const auto &[body, message] : all)
     EXPECT_TRUE(says(TestKernel(body).run(), message)) << body;

@@ -54,6 +54,23 @@ TEST(Wgmma, AddsProductsToItsAccumulators) {
             57.0f);
 }
 
+TEST(Wgmma, AccumulatorsOfF16AreTwoInARegister) { // (1, 2) x (1, 3) of f16, added to (1, 0.5)
+  const std::string ofHalves =
+      "mov.b32 %r2, 0x38003c00; mov.b32 %r3, %r2;\n" + descriptors +
+      "wgmma.mma_async.sync.aligned.m64n8k16.f16.f16.f16 {%r2, %r3}, %d0, %d1, %p1, 1, 1, 0, 0;\n" + wait +
+      "mul.wide.u32 %d2, %r8, 4; add.s64 %d2, %d8, %d2; st.global.b32 [%d2], %r2;";
+  const Result made = run(filled("0x40003c00", "0x42003c00") + fences + ofHalves);
+  EXPECT_EQ(made.error, "");
+  uint32_t bits = 0;
+  std::memcpy(&bits, &made.first, sizeof bits);
+  EXPECT_EQ(bits, 0x53105320u); // 57, 56.5
+  EXPECT_TRUE(says(run("wgmma.mma_async.sync.aligned.m64n8k16.f16.f16.f16 {%r2}, %d0, %d1, %p1, 1, 1, 0, 0;").error,
+                   "needs 2 accumulators"));
+  EXPECT_TRUE(
+      says(run("wgmma.mma_async.sync.aligned.m64n8k16.f16.bf16.bf16 {%r2, %r3}, %d0, %d1, %p1, 1, 1, 0, 0;").error,
+           "'wgmma.mma_async.sync.aligned.m64n8k16.f16.bf16.bf16' is not supported"));
+}
+
 TEST(Wgmma, WhatIsMissingIsFound) {
   const std::string fill = filled("0x3f803f80", "0x3f803f80");
   EXPECT_TRUE(says(run(fill + "bar.sync 0;\n" + descriptors + product + wait + store).error,

@@ -2,10 +2,7 @@
 #ifndef K2C_PTX_TENSORMAP_H
 #define K2C_PTX_TENSORMAP_H
 
-#include <array>
-#include <cstddef>
-#include <cstdint>
-#include <optional>
+#include "k2c/Ptx/Module.h"
 
 namespace k2c::ptx {
 
@@ -16,6 +13,7 @@ struct TensorMap {
   uint64_t base = 0; ///< a multiple of 16
   uint32_t rank = 1;
   uint32_t elementBytes = 1; ///< 1, 2, 4 or 8
+  Type type = Type::B8;      ///< of an element, which copies that reduce add to; of .b8 they do not
   uint32_t swizzleBytes = 0; ///< 0, 32, 64 or 128: within how many bytes of a box's line chunks of 16 are exchanged
   std::array<uint64_t, maxRank> extents{};
   std::array<uint64_t, maxRank> strides{}; ///< bytes from one to the next; the first is elementBytes
