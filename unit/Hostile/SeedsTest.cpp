@@ -84,7 +84,7 @@ TEST(Seeds, AreThese) {
                                                {"Manifest", 1},
                                                {"Placement", 1},
                                                {"Prompts", 3},
-                                               {"Ptx", 2},
+                                               {"Ptx", 4},
                                                {"Rendezvous", 3},
                                                {"Statistics", 1},
                                                {"StepRecord", 1},
