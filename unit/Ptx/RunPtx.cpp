@@ -1,8 +1,11 @@
-// run-ptx TEXT.ptx LAUNCH SEEDS: launches an entry under each seed, races looked for and wgmma ending by warp, and
-// prints a hash of what it has left in its buffers, or what was found. LAUNCH has a line each:
-//   entry NAME | grid X Y Z | block X | cluster X | shared BYTES | map BUFFER ELEMENT_BYTES SWIZZLE RANK EXTENTS..
-//   BOX.. | buffer NAME TYPE COUNT none|random|VALUES.. | give BUFFER | u32 VALUE | f32 VALUE
-// Buffers are bf16, e4m3, f32 or s32; what is given and mapped are the parameters, in this order.
+// run-ptx TEXT.ptx LAUNCH SEEDS [by-warp | FOLDER]: launches an entry under each seed, races looked for, and with
+// by-warp wgmma ending by warp, and prints a hash of what it has left in its buffers, or what was found. LAUNCH has a
+// line each:
+//   entry NAME | grid X Y Z | block X Y Z | cluster X Y Z | shared BYTES | limit INSTRUCTIONS | give BUFFER |
+//   map BUFFER SWIZZLE RANK EXTENTS.. BOX.. | buffer NAME TYPE COUNT none|random|file|VALUES.. | bytes HEX | u32 VALUE
+//   | u64 VALUE | f32 VALUE
+// What is given and mapped, and values, are the parameters, in this order. Buffers of `file` are read from
+// FOLDER/NAME.bin, and what is left in all of them under the last seed is written to FOLDER/NAME.out.
 #include "k2c/Ptx/Machine.h"
 #include "k2c/Ptx/TensorMap.h"
 
@@ -21,6 +24,7 @@ namespace {
 
 struct Buffer {
   std::vector<uint64_t> words; ///< aligned as tensors are
+  Type type = Type::F32;
   uint64_t bytes = 0;
   bool isWritten = true;
   std::byte *data() { return reinterpret_cast<std::byte *>(words.data()); }
@@ -30,11 +34,17 @@ struct Setup {
   std::string entry;
   Launch launch;
   std::map<std::string, Buffer> buffers;
-  std::list<std::array<std::byte, tensorMapBytes>> values; ///< of parameters
+  std::list<std::vector<std::byte>> values; ///< of parameters
+  uint64_t limit = 1 << 20;                 ///< instructions
 
-  template <class T> void give(const T &value) {
-    std::memcpy(values.emplace_back().data(), &value, sizeof value);
-    launch.parameters.push_back(values.back().data());
+  void give(const void *value, size_t bytes) {
+    const auto *first = static_cast<const std::byte *>(value);
+    launch.parameters.push_back(values.emplace_back(first, first + bytes).data());
+  }
+  template <class T> void give(std::istream &line) {
+    T value{};
+    line >> value;
+    give(&value, sizeof value);
   }
 };
 
@@ -44,14 +54,21 @@ void put(Buffer &buffer, uint32_t bits, size_t width) {
 }
 
 /// Normal numbers; bytes are any that are numbers.
-void fillBuffer(Buffer &buffer, const std::string &type, size_t count, std::istream &line) {
-  const size_t width = type == "bf16" ? 2 : type == "e4m3" ? 1 : 4;
+void fillBuffer(Buffer &buffer, const std::string &type, size_t count, std::istream &line, const std::string &file) {
+  buffer.type = typeSpelled(type).value_or(Type::B8); // e4m3, e5m2
+  const auto width = static_cast<size_t>(bytesOf(buffer.type));
   buffer.words.resize(count * width / 8 + 32);
   std::mt19937 random(static_cast<uint32_t>(count));
   std::normal_distribution<float> normal;
   std::string first;
   line >> first;
   buffer.isWritten = first != "none";
+  if (first == "file") {
+    buffer.bytes = count * width;
+    std::ifstream(file + ".bin", std::ios::binary)
+        .read(reinterpret_cast<char *>(buffer.data()), static_cast<std::streamsize>(buffer.bytes));
+    return;
+  }
   for (size_t i = 0; i < count; ++i) {
     uint32_t bits = 0;
     if (first == "random" && type == "e4m3") {
@@ -73,8 +90,11 @@ void fillBuffer(Buffer &buffer, const std::string &type, size_t count, std::istr
 void map(Setup &setup, std::istream &line) {
   std::string name;
   TensorMap made;
-  line >> name >> made.elementBytes >> made.swizzleBytes >> made.rank;
-  made.base = reinterpret_cast<uint64_t>(setup.buffers.at(name).data());
+  line >> name >> made.swizzleBytes >> made.rank;
+  Buffer &buffer = setup.buffers.at(name);
+  made.base = reinterpret_cast<uint64_t>(buffer.data());
+  made.type = buffer.type;
+  made.elementBytes = static_cast<uint32_t>(bytesOf(buffer.type));
   uint64_t stride = made.elementBytes;
   for (uint32_t axis = 0; axis < made.rank; ++axis) {
     line >> made.extents[axis];
@@ -83,12 +103,23 @@ void map(Setup &setup, std::istream &line) {
   }
   for (uint32_t axis = 0; axis < made.rank; ++axis)
     line >> made.box[axis];
-  setup.give(encode(made));
+  const auto object = encode(made);
+  setup.give(object.data(), object.size());
 }
 
-Setup read(const char *path) {
+void giveBytes(Setup &setup, std::istream &line) {
+  std::string digits;
+  line >> digits;
+  std::vector<std::byte> bytes;
+  for (size_t at = 0; at + 1 < digits.size(); at += 2)
+    bytes.push_back(std::byte(std::stoul(digits.substr(at, 2), nullptr, 16)));
+  setup.give(bytes.data(), bytes.size());
+}
+
+Setup read(const char *path, const std::string &folder) {
   Setup setup;
   std::ifstream file(path);
+  const auto extent = [](std::istream &line, Extent &to) { line >> to[0] >> to[1] >> to[2]; };
   for (std::string text; std::getline(file, text);) {
     std::istringstream line(text);
     std::string what, name, type;
@@ -96,35 +127,40 @@ Setup read(const char *path) {
     if (what == "entry") {
       line >> setup.entry;
     } else if (what == "grid") {
-      line >> setup.launch.grid[0] >> setup.launch.grid[1] >> setup.launch.grid[2];
+      extent(line, setup.launch.grid);
     } else if (what == "block") {
-      line >> setup.launch.block[0];
+      extent(line, setup.launch.block);
+    } else if (what == "cluster") {
+      extent(line, setup.launch.cluster);
     } else if (what == "shared") {
       line >> setup.launch.sharedBytes;
+    } else if (what == "limit") {
+      line >> setup.limit;
     } else if (what == "buffer") {
       size_t count = 0;
       line >> name >> type >> count;
-      fillBuffer(setup.buffers[name], type, count, line);
+      fillBuffer(setup.buffers[name], type, count, line, folder + "/" + name);
     } else if (what == "map") {
       map(setup, line);
     } else if (what == "give") {
       line >> name;
-      setup.give(setup.buffers.at(name).data());
+      const std::byte *data = setup.buffers.at(name).data();
+      setup.give(&data, sizeof data);
+    } else if (what == "bytes") {
+      giveBytes(setup, line);
     } else if (what == "u32") {
-      uint32_t value = 0;
-      line >> value;
-      setup.give(value);
+      setup.give<uint32_t>(line);
+    } else if (what == "u64") {
+      setup.give<uint64_t>(line);
     } else if (what == "f32") {
-      float value = 0;
-      line >> value;
-      setup.give(value);
+      setup.give<float>(line);
     }
   }
   return setup;
 }
 
-std::string runOnce(const Kernel &kernel, const char *launch, uint64_t seed, bool isByWarp) {
-  Setup setup = read(launch);
+std::string runOnce(const Kernel &kernel, const char *launch, uint64_t seed, bool isByWarp, const std::string &folder) {
+  Setup setup = read(launch, folder);
   GlobalMemory memory;
   for (auto &[name, buffer] : setup.buffers)
     memory.add(buffer.data(), buffer.bytes, name, buffer.isWritten);
@@ -132,14 +168,18 @@ std::string runOnce(const Kernel &kernel, const char *launch, uint64_t seed, boo
   options.isStrict = true;
   options.isByWarp = isByWarp;
   options.seed = seed;
-  options.idleInstructions = 1 << 18;
-  options.maxInstructions = 1 << 20;
+  options.idleInstructions = setup.limit / 4;
+  options.maxInstructions = setup.limit;
   const Expected<Counts> counts = run(kernel, setup.launch, memory, options);
   if (!counts)
     return counts.error().text();
   std::string left;
-  for (auto &[name, buffer] : setup.buffers)
+  for (auto &[name, buffer] : setup.buffers) {
     left.append(reinterpret_cast<const char *>(buffer.data()), buffer.bytes);
+    if (!folder.empty())
+      std::ofstream(folder + "/" + name + ".out", std::ios::binary)
+          .write(reinterpret_cast<const char *>(buffer.data()), static_cast<std::streamsize>(buffer.bytes));
+  }
   return "left " + std::to_string(std::hash<std::string>()(left));
 }
 
@@ -154,10 +194,12 @@ int main(int argc, char **argv) {
   Expected<Module> module = parse(text.str(), argv[1]);
   if (!module)
     return std::puts(module.error().text().c_str()), 0;
-  Expected<Kernel> kernel = Kernel::decode(*module, read(argv[2]).entry);
+  const bool isByWarp = argc == 5 && std::string(argv[4]) == "by-warp";
+  const std::string folder = argc == 5 && !isByWarp ? argv[4] : "";
+  Expected<Kernel> kernel = Kernel::decode(*module, read(argv[2], folder).entry);
   if (!kernel)
     return std::puts(kernel.error().text().c_str()), 0;
   for (uint64_t seed = 1; seed <= std::stoul(argv[3]); ++seed)
-    std::puts(runOnce(*kernel, argv[2], seed, argc == 5).c_str());
+    std::puts(runOnce(*kernel, argv[2], seed, isByWarp, folder).c_str());
   return 0;
 }
