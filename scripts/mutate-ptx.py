@@ -1,21 +1,32 @@
 #!/usr/bin/env python3
-"""Breaks kernels of test/Mutants/ptx, one place at a time, and counts what the machine of lib/Ptx notices.
+"""Breaks kernels, one place at a time, and counts what the machine of lib/Ptx notices.
 
-    scripts/mutate-ptx.py build/unit/run-ptx [--sites N] [--seeds N] [KERNEL ...]
+    scripts/mutate-ptx.py BUILD [--sites N] [--seeds N] [--sample N] [KERNEL ...]     # of test/Mutants/ptx
+    scripts/mutate-ptx.py BUILD --bundle DIR [--sites N] [--seeds N] [--sample N]     # of a bundle for GPUs
 
-A text is launched with races looked for, under a few seeds, with wgmma ending by warp where the unbroken text is right
-by that, too. It is noticed if there is a finding, or if buffers do not hold what the unbroken text leaves in them. What
-is dropped or weakened: waits, fences, arrivals, barriers, commits; what is shifted: parities, numbers of bytes and of
-threads, descriptors, swizzles. Those that are not noticed are listed.
+A text is launched with races looked for, under a few seeds, with wgmma ending by warp where the unbroken text is
+right by that, too. It is noticed if there is a finding, or if buffers do not hold what the unbroken text leaves in
+them. What is dropped or weakened: waits, fences, arrivals, barriers, commits; what is shifted: parities, numbers of
+bytes and of threads, descriptors, swizzles. Those that are not noticed are listed. Places of
+test/Mutants/ptx/harmless.txt, which are no mistakes there, are launched and not counted. Exit status 1: less than 95
+% are noticed, or one of those places is.
+
+A bundle is copied, one of its kernels broken, and its logits of a prompt computed by BUILD/lib/libk2c-cuda.so. Places
+to which the prompt brings no lane, so that a trap is not noticed either, are not counted, and neither are barriers of
+warps in kernels that are right, under all orders and without a race, when all of these are gone.
 """
 import argparse
+import glob
 import lzma
 import os
+import random
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
 
+REQUIRED = 0.95  # of those that are mistakes
 FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "test", "Mutants", "ptx")
 WAIT = r"mbarrier\.try_wait\.parity[^;]*;\s*@P1 bra\.uni DONE;\s*bra\.uni\s+LAB_WAIT;"
 
@@ -45,10 +56,22 @@ MUTATIONS = [
     ("named barrier of more threads", r"(bar\.(?:sync|arrive)\s+[^,;]+, )(%?\w+);", r"\g<1>384;"),
     ("barrier of warps dropped", r"bar\.warp\.sync[^;]*;", ""),
     ("cluster's arrival and wait dropped", r"barrier\.cluster\.arrive[^;]*;\s*barrier\.cluster\.wait[^;]*;", ""),
-    ("descriptor moved", r"add\.u32 la, (%r\d+), (\d+);", r"add.u32 la, \1, \2+16;"),
+    ("descriptor moved", r"(add\.u32 la, %r\d+, \d+;)", r"\1 add.u32 la, la, 16;"),
     ("first product added to what was there", r"setp\.ne\.b32 p, 0, 0;", "setp.ne.b32 p, 1, 0;"),
     ("swizzle of other rows", r"(and\.b32\s+%r\d+, %r\d+, )7;", r"\g<1>3;"),
     ("multicast to one CTA", r"(multicast::cluster[^;]*, )%rs\d+;", r"\g<1>1;"),
+]
+
+# Those of a bundle's kernels, whose lanes share what they do. Barriers of warps go all at once: many of them are there
+# in case that what stands beside them shares memory, and order nothing where it does not.
+ALL = "barriers of warps dropped"
+BUNDLE_MUTATIONS = [
+    (ALL, r"bar\.warp\.sync[^;]*;", ""),
+    ("barrier dropped", r"(?:bar|barrier)\.(?:cta\.)?(?:sync|arrive)[^;]*;", ""),
+    ("fence dropped", r"(?:fence|membar)\.[^;]*;", ""),
+    ("exchange with no other lane", r"(shfl\.sync\.bfly\.b32[^;]*, )\d+(, \d+, -1;)", r"\g<1>0\2"),
+    ("addition made a subtraction", r"add(?=\.rn(?:\.ftz)?\.f32)", "sub"),
+    ("store dropped", r"(?m)^\s*st\.(?:global|shared)\.[^;]*;", ""),
 ]
 
 
@@ -75,48 +98,134 @@ def launched(options, path, launch, *by_warp):
     return done.stdout.splitlines() or [f"ended with {done.returncode}"]
 
 
-def mutate(options, kernel, folder):
-    """(noticed, all) of a kernel."""
-    launch = os.path.join(FOLDER, kernel + ".launch")
-    with lzma.open(os.path.join(FOLDER, kernel + ".ptx.xz"), "rt", encoding="utf8") as file:
-        text = file.read()
-    path = os.path.join(folder, kernel + ".ptx")
-    right = launched(options, written(path, text), launch)
-    by_warp = ["by-warp"] if launched(options, path, launch, "by-warp") == right else []
-    if len(set(right)) != 1 or not right[0].startswith("left "):
-        sys.exit(f"{kernel}: the unbroken text is not accepted: {right[0]}")
-    noticed = total = 0
-    for name, pattern, instead in MUTATIONS:
-        for match in sites(text, pattern, options.sites):
-            broken = text[:match.start()] + match.expand(instead) + text[match.end():]
-            said = [line for line in launched(options, written(path, broken), launch, *by_warp) if line != right[0]]
-            total += 1
-            noticed += bool(said)
-            line = text.count("\n", 0, match.start()) + 1
-            if not said:
-                print(f"{kernel}.ptx:{line}: not noticed: {name}")
-            elif options.verbose:
-                print(f"{kernel}.ptx:{line}: {name}: {said[0]}")
-            sys.stdout.flush()
-    return noticed, total
+class Tally:
+    """What was noticed, of what; where a place has a line in harmless.txt, it is apart."""
+
+    def __init__(self, verbose):
+        self.verbose = verbose
+        self.noticed = self.total = self.harmless = self.stale = 0
+        with open(os.path.join(FOLDER, "harmless.txt"), encoding="utf8") as file:
+            self.known = {line.split(": ")[0] for line in file if not line.startswith("#")}
+
+    def add(self, place, name, said):
+        is_known = f"{place} {name}" in self.known
+        self.harmless += is_known
+        self.stale += is_known and bool(said)
+        self.total += not is_known
+        self.noticed += not is_known and bool(said)
+        if bool(said) == is_known:
+            what = f"called harmless, and noticed: {name}: {said[0]}" if said else f"not noticed: {name}"
+            print(f"{place}: {what}")
+        elif self.verbose:
+            print(f"{place}: {name}: {said[0] if said else 'harmless'}")
+        sys.stdout.flush()
+
+    def finish(self):
+        print(f"{self.noticed} of {self.total} noticed, {self.harmless} harmless")
+        return 1 if self.stale or self.noticed < REQUIRED * self.total else 0
+
+
+def places(texts, mutations, options):
+    """(kernel, name, match, what stands there then) of all texts, or of a sample of them."""
+    found = [
+        (kernel, name, match, match.expand(instead))
+        for kernel, text in texts.items()
+        for name, pattern, instead in mutations
+        for match in sites(text, pattern, 1 if name == ALL else options.sites)
+    ]
+    if options.sample and options.sample < len(found):
+        found = random.Random(options.draw).sample(found, options.sample)
+    return found
+
+
+def broken(text, match, instead, name=""):
+    rest = re.sub(match.re, "", text[match.end() :]) if name == ALL else text[match.end() :]
+    return text[: match.start()] + instead + rest, text.count("\n", 0, match.start()) + 1
+
+
+def mutate_kernels(options, tally, folder):
+    texts, right, by_warp = {}, {}, {}
+    for kernel in options.kernels or ["gemm-cluster", "gemm-fp8", "mla"]:
+        with lzma.open(os.path.join(FOLDER, kernel + ".ptx.xz"), "rt", encoding="utf8") as file:
+            texts[kernel] = file.read()
+    for kernel, name, match, instead in places(texts, MUTATIONS, options):
+        path, launch = os.path.join(folder, kernel + ".ptx"), os.path.join(FOLDER, kernel + ".launch")
+        if kernel not in right:
+            right[kernel] = launched(options, written(path, texts[kernel]), launch)
+            by_warp[kernel] = ["by-warp"] if launched(options, path, launch, "by-warp") == right[kernel] else []
+            if len(set(right[kernel])) != 1 or not right[kernel][0].startswith("left "):
+                sys.exit(f"{kernel}: the unbroken text is not accepted: {right[kernel][0]}")
+        text, line = broken(texts[kernel], match, instead)
+        said = launched(options, written(path, text), launch, *by_warp[kernel])
+        if said[0].startswith(path) and "kernel '" not in said[0]:
+            sys.exit(f"{kernel}.ptx:{line}: {name}: what stands there then is no PTX: {said[0]}")
+        tally.add(f"{kernel}.ptx:{line}", name, [one for one in said if one != right[kernel][0]])
+
+
+def computed(options, bundle, seed):
+    """The logits of a bundle, or what went wrong."""
+    command = [os.path.join(bundle, "run"), "logits", "--prompt-ids", options.prompt, "--all", "--json", "--driver"]
+    command.append(os.path.join(os.path.abspath(options.build), "lib/libk2c-cuda.so"))
+    strict = {"K2C_EMULATED_STRICT": "1", "K2C_EMULATED_SEED": str(seed), "K2C_EMULATED_INSTRUCTIONS": str(1 << 24)}
+    try:
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=300, check=False, env={**os.environ, **strict}
+        )
+    except subprocess.TimeoutExpired:
+        return "did not end"
+    findings = [line for line in done.stderr.splitlines() if "kernel '" in line or "error" in line]
+    return done.stdout if done.returncode == 0 else (findings or [f"ended with {done.returncode}"])[0]
+
+
+def mutate_bundle(options, tally, folder):
+    bundle = os.path.join(folder, "bundle")
+    shutil.copytree(options.bundle, bundle, symlinks=True)
+    texts = {}
+    for path in sorted(glob.glob(os.path.join(bundle, "ptx", "*.ptx"))):
+        with open(path, encoding="utf8") as file:
+            texts[os.path.basename(path)] = file.read()
+    right = computed(options, bundle, 1)
+    if not right.startswith("{") and not right.startswith("["):
+        sys.exit(f"{options.bundle}: it does not run: {right}")
+    relist = [os.path.join(options.build, "bin/k2c-relist"), bundle]
+
+    def said_of(kernel, text):
+        written(os.path.join(bundle, "ptx", kernel), text)
+        subprocess.run([*relist, "ptx/" + kernel], check=True)
+        said = [computed(options, bundle, seed + 1) for seed in range(options.seeds)]
+        written(os.path.join(bundle, "ptx", kernel), texts[kernel])
+        subprocess.run([*relist, "ptx/" + kernel], check=True)
+        return [one for one in said if one != right]
+
+    for kernel, name, match, instead in places(texts, BUNDLE_MUTATIONS, options):
+        text, line = broken(texts[kernel], match, instead, name)
+        said = said_of(kernel, text)
+        if name == ALL and not said:
+            print(f"{kernel}:{line}: its lanes share no memory: {name}")
+        elif said or said_of(kernel, broken(texts[kernel], match, "trap;")[0]):
+            tally.add(f"{kernel}:{line}", name, said)
+        else:
+            print(f"{kernel}:{line}: no lane comes there: {name}")
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("program", help="run-ptx of a build")
+    parser.add_argument("build", help="folder of a build with unit/run-ptx")
     parser.add_argument("kernels", nargs="*", help="gemm-cluster, gemm-fp8, mla; default: all")
-    parser.add_argument("--sites", type=int, default=3, help="of a mutation, at most (default: %(default)s)")
+    parser.add_argument("--bundle", help="a bundle for GPUs, whose kernels are broken in place of these")
+    parser.add_argument("--prompt", default="1,2,3", help="of the bundle (default: %(default)s)")
+    parser.add_argument("--sites", type=int, default=3, help="of a mutation in a text, at most (default: %(default)s)")
     parser.add_argument("--seeds", type=int, default=4, help="that a text is run under (default: %(default)s)")
+    parser.add_argument("--sample", type=int, help="as many of all places, drawn; default: all")
+    parser.add_argument("--draw", type=int, default=1, help="seed of the sample (default: %(default)s)")
     parser.add_argument("--verbose", action="store_true", help="what was found, too")
     options = parser.parse_args()
-    noticed = total = 0
+    options.program = os.path.join(options.build, "unit/run-ptx")
+    tally = Tally(options.verbose)
     with tempfile.TemporaryDirectory() as folder:
-        for kernel in options.kernels or ["gemm-cluster", "gemm-fp8", "mla"]:
-            of_kernel = mutate(options, kernel, folder)
-            print(f"{kernel}: {of_kernel[0]} of {of_kernel[1]} noticed")
-            noticed, total = noticed + of_kernel[0], total + of_kernel[1]
-    print(f"{noticed} of {total} noticed")
+        (mutate_bundle if options.bundle else mutate_kernels)(options, tally, folder)
+    return tally.finish()
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())
