@@ -314,6 +314,7 @@ Value HostEmitter::gridDescription(Value items) {
   return grid;
 }
 
+/// A function with an index is that of a layer.
 void HostEmitter::emitEnqueue(rt::LaunchOp op) {
   storeArguments(op.getArgs());
   auto kernel = symbols.lookup<rt::KernelOp>(op.getKernel());
@@ -321,10 +322,11 @@ void HostEmitter::emitEnqueue(rt::LaunchOp op) {
                               worker,
                               constant(kernel.getId(), 32),
                               gridDescription(op.getGrid()),
+                              current.getNumArguments() > 1 ? current.getArgument(1) : constant(-1),
                               arguments,
                               constant(static_cast<int64_t>(op.getArgs().size()), 32),
                               constant(op.getNowait() ? 1 : 0, 32)};
-  auto type = LLVM::LLVMFunctionType::get(i32, {ptr, i32, ptr, ptr, i32, i32});
+  auto type = LLVM::LLVMFunctionType::get(i32, {ptr, i32, ptr, i64, ptr, i32, i32});
   returnIfFailed(LLVM::CallOp::create(b, loc, type, operands).getResult());
 }
 

@@ -12,7 +12,7 @@ namespace k2c::emulated {
 
 thread_local uint64_t currentContext = 0;
 
-Driver::Driver() : queue(0, [this](Work &work) { run(work); }) {
+Driver::Driver() : queue(0, [this](Work &work) { return run(work); }) {
   Expected<Settings> read = Settings::read();
   if (read)
     settings = std::move(*read);

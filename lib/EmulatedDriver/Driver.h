@@ -143,10 +143,13 @@ private:
   Driver();
 
   std::optional<Error> settingsError; ///< what cuInit has to say
-  void run(Work &work);
+  bool run(Work &work);
   CUresult run(const Copy &copy);
   CUresult run(const Fill &fill);
-  CUresult run(const Context &context, const KernelLaunch &launch);
+  void begin(const KernelLaunch &launch);
+  CUresult goOn(const Context &context);
+
+  std::unique_ptr<ptx::Execution> kernel; ///< the one that has begun and not ended
 };
 
 /// The context that this thread has chosen; 0: none.

@@ -11,24 +11,35 @@
 
 namespace k2c::emulated {
 
+/// Of warps: some hundredths of a second.
+static constexpr uint64_t instructionsOfPart = uint64_t(1) << 20;
+
 static CUresult refuseFreed(const char *what, uint64_t bytes) {
   return refuse(CUDA_ERROR_ILLEGAL_ADDRESS, std::string("a ") + what + " of " + std::to_string(bytes) +
                                                 " bytes is of memory that is freed by now; free it behind the work");
 }
 
-void Driver::run(Work &work) {
+bool Driver::run(Work &work) {
+  const auto *launch = std::get_if<KernelLaunch>(&work.body);
   Context *context = contexts.find(work.context);
-  if (!context || context->error != CUDA_SUCCESS)
-    return;
-  if (const Copy *copy = std::get_if<Copy>(&work.body))
+  if (!context || context->error != CUDA_SUCCESS) {
+    if (launch) // it may have begun
+      kernel.reset();
+    return true;
+  }
+  if (launch) {
+    if (!kernel)
+      begin(*launch);
+    context->error = goOn(*context);
+  } else if (const Copy *copy = std::get_if<Copy>(&work.body)) {
     context->error = run(*copy);
-  else if (const Fill *fill = std::get_if<Fill>(&work.body))
+  } else if (const Fill *fill = std::get_if<Fill>(&work.body)) {
     context->error = run(*fill);
-  else if (const KernelLaunch *launch = std::get_if<KernelLaunch>(&work.body))
-    context->error = run(*context, *launch);
-  else if (const Mark *mark = std::get_if<Mark>(&work.body))
+  } else if (const Mark *mark = std::get_if<Mark>(&work.body)) {
     if (Event *event = events.find(mark->event); event && event->records == mark->record)
       event->time = std::chrono::steady_clock::now();
+  }
+  return !launch || !kernel;
 }
 
 CUresult Driver::run(const Copy &copy) {
@@ -58,7 +69,7 @@ CUresult Driver::run(const Fill &fill) {
   return CUDA_SUCCESS;
 }
 
-CUresult Driver::run(const Context &context, const KernelLaunch &launch) {
+void Driver::begin(const KernelLaunch &launch) {
   ptx::Launch given;
   given.grid = launch.grid;
   given.block = launch.block;
@@ -72,26 +83,33 @@ CUresult Driver::run(const Context &context, const KernelLaunch &launch) {
   options.isStrict = settings.isStrict;
   if (settings.instructions != 0)
     options.maxInstructions = settings.instructions;
-  memory.global.show(uint64_t(1) << hostOwner | uint64_t(1) << context.device | context.peers);
-  ptx::Symptom symptom{};
-  const Expected<ptx::Counts> counts = ptx::run(*launch.kernel, given, memory.global, options, &symptom);
-  memory.global.show(~uint64_t(0));
+  kernel = std::make_unique<ptx::Execution>(*launch.kernel, given, memory.global, options);
   ++statistics.kernels;
-  if (counts) {
-    statistics.instructions += counts->instructions;
+}
+
+/// A part of the kernel that has begun.
+CUresult Driver::goOn(const Context &context) {
+  memory.global.show(uint64_t(1) << hostOwner | uint64_t(1) << context.device | context.peers);
+  const Expected<bool> isDone = kernel->goOn(instructionsOfPart);
+  memory.global.show(~uint64_t(0));
+  if (isDone && !*isDone)
+    return CUDA_SUCCESS;
+  const std::unique_ptr<ptx::Execution> ended = std::move(kernel);
+  if (isDone) {
+    statistics.instructions += ended->counts().instructions;
     return CUDA_SUCCESS;
   }
-  switch (symptom) {
+  switch (ended->symptom()) {
   case ptx::Symptom::IllegalAddress:
-    return refuse(CUDA_ERROR_ILLEGAL_ADDRESS, counts.error().text());
+    return refuse(CUDA_ERROR_ILLEGAL_ADDRESS, isDone.error().text());
   case ptx::Symptom::Misaligned:
-    return refuse(CUDA_ERROR_MISALIGNED_ADDRESS, counts.error().text());
+    return refuse(CUDA_ERROR_MISALIGNED_ADDRESS, isDone.error().text());
   case ptx::Symptom::Endless:
-    return refuse(CUDA_ERROR_LAUNCH_TIMEOUT, counts.error().text());
+    return refuse(CUDA_ERROR_LAUNCH_TIMEOUT, isDone.error().text());
   case ptx::Symptom::Other:
     break;
   }
-  return refuse(CUDA_ERROR_LAUNCH_FAILED, counts.error().text());
+  return refuse(CUDA_ERROR_LAUNCH_FAILED, isDone.error().text());
 }
 
 } // namespace k2c::emulated

@@ -1,6 +1,8 @@
 //===- Queue.cpp - Operations that wait for others ------------------------===//
 #include "Queue.h"
 
+#include <algorithm>
+
 namespace k2c::emulated {
 
 Queue::OperationId Queue::add(Work work, const std::vector<OperationId> &after) {
@@ -41,10 +43,18 @@ void Queue::goOn() {
 }
 
 void Queue::runOne() {
-  std::swap(ready[random() % ready.size()], ready.back());
-  const auto found = pending.find(ready.back());
+  auto next = ready.begin() + static_cast<ptrdiff_t>(random() % ready.size());
+  if (begun != 0 && std::holds_alternative<KernelLaunch>(pending.find(*next)->second.work.body))
+    next = std::find(ready.begin(), ready.end(), begun);
+  const auto found = pending.find(*next);
+  if (!run(found->second.work)) {
+    begun = *next;
+    return;
+  }
+  if (*next == begun)
+    begun = 0;
+  std::swap(*next, ready.back());
   ready.pop_back();
-  run(found->second.work);
   for (const OperationId later : found->second.before)
     if (--pending.find(later)->second.waitsFor == 0)
       ready.push_back(later);

@@ -2,7 +2,8 @@
 //
 // What has been enqueued is a graph: an operation comes behind those of its stream, those that the stream was told to
 // wait for, and those that edges of its graph name. Nothing else orders operations: which one of those that may go on
-// is next is drawn, and none is done before somebody waits or asks.
+// is next is drawn, and none is done before somebody waits or asks. A kernel is done in parts, between which copies may
+// be drawn, and no other kernel.
 //
 //===----------------------------------------------------------------------===//
 #ifndef K2C_LIB_EMULATEDDRIVER_QUEUE_H
@@ -21,8 +22,8 @@ class Queue {
 public:
   using OperationId = uint64_t;
 
-  /// `run` does an operation.
-  Queue(uint64_t seed, std::function<void(Work &)> run) : random(seed), run(std::move(run)) {}
+  /// `run` does an operation, or of a kernel a part: whether it is done.
+  Queue(uint64_t seed, std::function<bool(Work &)> run) : random(seed), run(std::move(run)) {}
 
   OperationId add(Work work, const std::vector<OperationId> &after);
   bool isDone(OperationId id) const { return pending.find(id) == pending.end(); }
@@ -44,10 +45,11 @@ private:
 
   void runOne();
 
-  std::function<void(Work &)> run;
+  std::function<bool(Work &)> run;
   std::unordered_map<OperationId, Pending> pending;
   std::vector<OperationId> ready;
   OperationId last = 0;
+  OperationId begun = 0; ///< a kernel of which a part is done; 0: none
 };
 
 } // namespace k2c::emulated

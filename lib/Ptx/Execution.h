@@ -211,7 +211,7 @@ public:
   Machine(const Program &program, const Launch &launch, GlobalMemory &memory, const Options &options);
   ~Machine();
 
-  Expected<Counts> run();
+  Expected<bool> goOn(uint64_t instructions);
 
   // What handlers use.
 
@@ -279,6 +279,7 @@ private:
 
   GlobalMemory &memory;
   Extent clusterShape{};
+  bool isPrepared = false;
   uint64_t nextCluster = 0, clusterCount = 0;
   uint32_t warpsOfCta = 0, threadsOfCta = 0;
   std::vector<std::unique_ptr<Cluster>> resident;

@@ -285,15 +285,18 @@ void Machine::finishDeferred(const Cluster *cluster) {
   }
 }
 
-Expected<Counts> Machine::run() {
-  if (!prepare())
+Expected<bool> Machine::goOn(uint64_t instructions) {
+  if (!isPrepared && !prepare())
     return *finding;
+  isPrepared = true;
+  lastRange = nullptr; // what was there may be gone
+  const uint64_t end = counts.instructions + std::min(instructions, ~counts.instructions);
   const uint64_t atATime = std::max<uint64_t>(1, options.residentCtas / product(clusterShape));
-  while (!finding) {
+  while (!finding && counts.instructions < end) {
     while (resident.size() < atATime && nextCluster < clusterCount)
       start(nextCluster++);
     if (running.empty())
-      break;
+      return true;
     const size_t drawn = random() % running.size();
     size_t ran = drawn;
     bool hasRun = runWarp(*running[ran]);
@@ -315,16 +318,28 @@ Expected<Counts> Machine::run() {
   }
   if (finding)
     return *finding;
-  return counts;
+  return running.empty() && nextCluster == clusterCount;
 }
+
+Execution::Execution(const Kernel &kernel, const Launch &launch, GlobalMemory &memory, const Options &options)
+    : launch(launch), options(options),
+      machine(std::make_unique<Machine>(kernel.program(), this->launch, memory, this->options)) {}
+
+Execution::~Execution() = default;
+
+Expected<bool> Execution::goOn(uint64_t instructions) { return machine->goOn(instructions); }
+const Counts &Execution::counts() const { return machine->counts; }
+Symptom Execution::symptom() const { return machine->symptom; }
 
 Expected<Counts> run(const Kernel &kernel, const Launch &launch, GlobalMemory &memory, const Options &options,
                      Symptom *symptom) {
-  Machine machine(kernel.program(), launch, memory, options);
-  Expected<Counts> counts = machine.run();
+  Execution execution(kernel, launch, memory, options);
+  const Expected<bool> ended = execution.goOn(~uint64_t(0));
   if (symptom)
-    *symptom = machine.symptom;
-  return counts;
+    *symptom = execution.symptom();
+  if (!ended)
+    return ended.error();
+  return execution.counts();
 }
 
 } // namespace k2c::ptx

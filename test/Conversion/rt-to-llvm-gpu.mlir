@@ -28,7 +28,7 @@ func.func private @step() {
   // CHECK: %[[P:.*]] = llvm.getelementptr %[[GRID]][24]
   // CHECK: llvm.store %[[ITEMS]], %[[P]]
   // Two arguments, no barrier behind it; what it returns is a failure to record.
-  // CHECK: llvm.call %{{.*}}(%{{.*}}, %{{.*}}, %[[GRID]], %{{.*}}, %{{.*}}, %{{.*}}) : !llvm.ptr, (!llvm.ptr, i32, !llvm.ptr, !llvm.ptr, i32, i32) -> i32
+  // CHECK: llvm.call %{{.*}}(%{{.*}}, %{{.*}}, %[[GRID]], %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}) : !llvm.ptr, (!llvm.ptr, i32, !llvm.ptr, i64, !llvm.ptr, i32, i32) -> i32
   // CHECK: llvm.icmp "ne"
   %rows = rt.rows output
   %grid = rt.grid %rows slots 2 rows_per_item 16 items 3
@@ -36,6 +36,18 @@ func.func private @step() {
   // A grid of no rows.
   // CHECK: %[[NONE:.*]] = llvm.mlir.constant(-1 : i64)
   // CHECK: llvm.store %[[NONE]]
+  %one = arith.constant 1 : i64
+  rt.launch @linear_a grid(%one) args(%at, %step) : !rt.ptr, !rt.step
+  return
+}
+
+// Launches of a layer say which it is, others -1.
+// CHECK-LABEL: llvm.func internal @layer.host
+// CHECK-SAME: (%[[WORKER:.*]]: !llvm.ptr, %[[LAYER:.*]]: i64)
+// CHECK: llvm.call %{{.*}}(%[[WORKER]], %{{.*}}, %{{.*}}, %[[LAYER]], %{{.*}}, %{{.*}}, %{{.*}})
+func.func private @layer(%l: i64) {
+  %at = rt.arena 256 bytes 4096
+  %step = rt.step
   %one = arith.constant 1 : i64
   rt.launch @linear_a grid(%one) args(%at, %step) : !rt.ptr, !rt.step
   return

@@ -67,6 +67,25 @@ TEST(Launches, AKernelThatDoesNotEndTimesOut) {
   EXPECT_TRUE(says(text, "no warp can go on"));
 }
 
+TEST(Launches, CopiesReachAKernelThatRuns) {
+  run({}, [](TestDriver &driver) {
+    const CUstream waits = driver.stream(), tells = driver.stream();
+    const std::string body = "ld.param.u64 %d1, [a];\nWait: ld.relaxed.sys.global.u32 %r3, [%d1];\n"
+                             "setp.eq.u32 %p0, %r3, 0;\n@%p0 bra Wait;\nst.global.u32 [%d1+4], %r3;";
+    const CUkernel kernel = driver.kernel(driver.library(entryOf("k", body)), "k");
+    const CUdeviceptr a = driver.allocate(8);
+    uint32_t *told = driver.pinned(1, 7), *left = driver.pinned(1);
+    EXPECT_EQ(driver.cuMemsetD8Async(a, 0, 8, waits), CUDA_SUCCESS);
+    EXPECT_EQ(driver.launch(kernel, waits, 1, 1, a), CUDA_SUCCESS);
+    for (int i = 0; i < 20; ++i)
+      EXPECT_EQ(driver.cuStreamQuery(waits), CUDA_ERROR_NOT_READY);
+    EXPECT_EQ(driver.cuMemcpyHtoDAsync_v2(a, told, 4, tells), CUDA_SUCCESS);
+    EXPECT_EQ(driver.cuMemcpyDtoHAsync_v2(left, a + 4, 4, waits), CUDA_SUCCESS);
+    EXPECT_EQ(driver.cuStreamSynchronize(waits), CUDA_SUCCESS);
+    EXPECT_EQ(left[0], 7u);
+  });
+}
+
 TEST(Launches, RacesAreFoundWhereTheyAreLookedFor) {
   const std::string body = "ld.param.u64 %d1, [a]; mul.wide.u32 %d0, %r0, 4; add.s64 %d0, %d1, %d0;\n"
                            "st.global.u32 [%d0], %r0; xor.b64 %d0, %d0, 4; ld.global.u32 %r3, [%d0];";

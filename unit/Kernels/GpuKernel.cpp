@@ -37,7 +37,7 @@ k2rt_ir_gpu_launch launchOf(const Grid &grid) {
   launch.slots = grid.space == RowSpace::Slot ? grid.slotsPerToken : 1;
   launch.rows_per_item = grid.rowsPerItem;
   launch.items = grid.itemsPerBlock;
-  launch.kernel = 7;
+  launch.number = 7;
   return launch;
 }
 
@@ -58,6 +58,9 @@ LaunchResult runCtas(const DeviceKernel &device, const CompiledKernel &kernel, c
   k2rt_ir_gpu_launch first = launchOf(kernel.grid);
   first.step = copy.get();
   first.status = status.get();
+  int32_t begun = 0;
+  memory.add(&begun, sizeof begun, "progress", /*isWritten=*/true);
+  first.begun = &begun;
   first.scratch = aligned;
   first.scratch_bytes = int64_t(bytes);
   std::vector<void *> given = args;
@@ -74,7 +77,9 @@ LaunchResult runCtas(const DeviceKernel &device, const CompiledKernel &kernel, c
   options.isStrict = ctas == 1 && kernel.tile.splitTokens == 0; // it costs the square of who reads a word
   Expected<ptx::Counts> counts = ptx::run(device.kernel, launch, memory, options);
   EXPECT_TRUE(counts) << counts.error().text();
-  EXPECT_EQ(status->kernel, status->result == 0 ? 0 : first.kernel);
+  EXPECT_EQ(begun, first.number);
+  EXPECT_EQ(status->launch, status->result == 0 ? 0 : first.number);
+  EXPECT_LT(status->worker, status->result == 0 ? 1 : int32_t(workers));
   return {status->result, -1, status->absent};
 }
 

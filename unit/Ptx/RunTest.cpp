@@ -57,6 +57,23 @@ TEST(Run, LanesThatEndAreNotWaitedFor) {
   EXPECT_EQ(kernel.out[0], 9u);
 }
 
+TEST(Run, ALaunchRunsAWhileAtATime) {
+  TestKernel kernel(begin + "mov.b32 %r0, 0;\nMore: add.s32 %r0, %r0, 1; setp.lt.s32 %p0, %r0, 1000;\n"
+                            "@%p0 bra More;\nst.global.b32 [%d9], %r0;");
+  kernel.launch.grid = {2, 1, 1};
+  Expected<Module> module = parse(kernel.text, "test.ptx");
+  Expected<Kernel> decoded = Kernel::decode(*module, "k");
+  const void *given[] = {kernel.out.data(), kernel.in.data()};
+  kernel.launch.parameters = {&given[0], &given[1]};
+  Execution execution(*decoded, kernel.launch, kernel.memory, kernel.options);
+  int parts = 1;
+  for (Expected<bool> isDone = execution.goOn(1000); isDone && !*isDone; isDone = execution.goOn(1000))
+    ++parts;
+  EXPECT_EQ(kernel.out[0], 1000u);
+  EXPECT_GE(parts, 6); // of 6,000 instructions
+  EXPECT_LE(execution.counts().instructions, 6100u);
+}
+
 TEST(Run, InstructionsOfWarpsAreCounted) {
   TestKernel kernel("mov.b32 %r0, 1;\nmov.b32 %r0, 2;\nret;");
   kernel.launch.block = {48, 1, 1};

@@ -135,13 +135,22 @@ TEST(CudaCommands, EndWithExit3WhereTheDeviceFails) {
   }
   {
     const DriverSays says("hang=2");
+    EXPECT_EQ(
+        failing(3, runOnFake(gpu, with({"logits", "--deadline", "0.05"}))),
+        "run: error: step 0: has not ended within 0.05 s, it had come to kernel logits (1 row); give it more time "
+        "with --deadline\n");
+  }
+  {
+    const DriverSays says("hang=1,idle=1");
     EXPECT_EQ(failing(3, runOnFake(gpu, with({"logits", "--deadline", "0.05"}))),
-              "run: error: step 0: has not ended within 0.05 s; give it more time with --deadline\n");
+              "run: error: step 0: has not ended within 0.05 s, and no kernel of it has begun; give it more time with "
+              "--deadline\n");
   }
   const DriverSays says("hang=1");
-  EXPECT_EQ(failing(3, runOnFake(gpu, with({"logits", "--deadline", "0.05"}))),
-            "run: error: step 0: has not ended within 0.05 s, and a kernel of it does not end; give it more time with "
-            "--deadline\n");
+  EXPECT_EQ(
+      failing(3, runOnFake(gpu, with({"logits", "--deadline", "0.05"}))),
+      "run: error: step 0: has not ended within 0.05 s, and kernel logits (1 row) does not end; give it more time "
+      "with --deadline\n");
 }
 
 TEST(CudaCommands, EndWithExit130WhenInterrupted) {
@@ -155,7 +164,7 @@ TEST(CudaCommands, EndWithExit130WhenInterrupted) {
 TEST(CudaCommands, SayWhatAKernelReturns) {
   const FakeGpuBundle gpu; // whose program refuses 96 behind 96
   EXPECT_EQ(failing(3, runOnFake(gpu, {"logits", "--prompt-ids", "1,96,96"})),
-            "run: error: kernel append: failed with 7\n");
+            "run: error: kernel append: failed with 7 in layer 0, row 2\n");
 }
 
 TEST(CudaCommands, RefuseCodeThatDoesNotLoad) {

@@ -67,7 +67,7 @@ TEST_F(NvidiaTest, TheEntryHasTheLaunchTheArgumentsAndItsThreads) {
   const std::string text = *ptx(square);
   EXPECT_EQ(count(text, ".entry"), 1u);
   EXPECT_EQ(count(text, ".visible .entry k("), 1u);
-  EXPECT_EQ(count(text, ".param .align 8 .b8 k_param_0[72]"), 1u) << text;
+  EXPECT_EQ(count(text, ".param .align 8 .b8 k_param_0[80]"), 1u) << text;
   EXPECT_EQ(count(text, ".param .u64 k_param_"), 2u);
   EXPECT_EQ(count(text, ".reqntid 96"), 1u);
   EXPECT_EQ(count(text, ".local"), 0u) << "worker and arguments are registers";

@@ -20,6 +20,7 @@
 namespace k2c::ptx {
 
 struct Program;
+class Machine;
 
 /// An entry function whose instructions are all understood.
 class Kernel {
@@ -138,6 +139,27 @@ enum class Symptom : uint8_t {
   IllegalAddress, ///< an access where there is no memory
   Misaligned,     ///< an access that is not aligned
   Endless,        ///< the kernel does not end
+};
+
+/// A launch that runs a while at a time. Kernel, memory and what the parameters point to outlive it.
+class Execution {
+public:
+  Execution(const Kernel &kernel, const Launch &launch, GlobalMemory &memory, const Options &options);
+  Execution(const Execution &) = delete;
+  Execution &operator=(const Execution &) = delete;
+  ~Execution();
+
+  /// Runs `instructions` of warps or some more, unless the launch ends before: whether it has. Its error is the first
+  /// finding; memory is as that left it.
+  Expected<bool> goOn(uint64_t instructions);
+  const Counts &counts() const;
+  /// Of the finding.
+  Symptom symptom() const;
+
+private:
+  const Launch launch;
+  const Options options;
+  std::unique_ptr<Machine> machine;
 };
 
 /// Runs all CTAs of `launch`. Its error is the first finding, whose `symptom` is set, if it is asked for; memory is as

@@ -3,10 +3,11 @@
 // A kernel's function is that of every target: a worker and pointers. Here is what a worker of a GPU is:
 //
 //   if the status has a result, return                     an earlier kernel of the step failed
+//   worker 0: *begun = number                              how far the step has come
 //   items = of the launch's grid, by the step's rows       the host never knows them
 //   [begin, end) = this worker's part of them; return if it is empty
 //   result = body(the worker, the parameters as an array)
-//   if result is not 0 and the first one there: the status = result, kernel, absent
+//   if result is not 0 and the first one there: the status = result, launch, absent, worker
 //
 // The worker and the array are the thread's own; the body is inlined, so that they become registers. Pointers that the
 // launch brings are of global memory: saying so keeps the body's accesses off the path that has to find out.
@@ -42,6 +43,7 @@ public:
                                               /*isVolatile=*/true);
     returnIf(b.CreateICmpNE(first(result), b.getInt32(0)));
     findWorker();
+    sayBegun();
     llvm::Value *items = countItems(), *number = wide(index), *all = wide(count);
     llvm::Value *begin = b.CreateUDiv(b.CreateMul(number, items), all);
     llvm::Value *end = b.CreateUDiv(b.CreateMul(b.CreateAdd(number, b.getInt64(1)), items), all);
@@ -114,6 +116,18 @@ private:
     count = b.CreateMul(special(llvm::Intrinsic::nvvm_read_ptx_sreg_nctaid_x), threads);
   }
 
+  void sayBegun() {
+    llvm::Value *place = global(loadField(launch, abi::gpu_launch::begun));
+    llvm::Value *number = loadField(launch, abi::gpu_launch::number);
+    auto *say = llvm::BasicBlock::Create(b.getContext(), "begun", entry);
+    auto *goOn = llvm::BasicBlock::Create(b.getContext(), "go.on", entry);
+    b.CreateCondBr(b.CreateICmpEQ(index, b.getInt32(0)), say, goOn);
+    b.SetInsertPoint(say);
+    b.CreateStore(number, place);
+    b.CreateBr(goOn);
+    b.SetInsertPoint(goOn);
+  }
+
   /// ceil(rows * slots / rows_per_item) * items, the rows being those of the step.
   llvm::Value *countItems() {
     step = global(loadField(launch, abi::gpu_launch::step));
@@ -180,7 +194,8 @@ private:
         b.CreateAtomicCmpXchg(field(status, abi::gpu_status::result), b.getInt32(0), result, llvm::Align(4),
                               llvm::AtomicOrdering::Monotonic, llvm::AtomicOrdering::Monotonic);
     returnIf(b.CreateNot(b.CreateExtractValue(found, 1)));
-    b.CreateStore(loadField(launch, abi::gpu_launch::kernel), field(status, abi::gpu_status::kernel));
+    b.CreateStore(loadField(launch, abi::gpu_launch::number), field(status, abi::gpu_status::launch));
+    b.CreateStore(index, field(status, abi::gpu_status::worker));
     b.CreateStore(loadField(worker, abi::worker::absent), field(status, abi::gpu_status::absent));
   }
 

@@ -21,7 +21,7 @@ extern "C" {
 #endif
 
 /* Grows with every change of abi.def or of this page. A program of another version is refused. */
-#define K2RT_ABI_VERSION 18u
+#define K2RT_ABI_VERSION 19u
 /* The name of the symbol a program exports. */
 #define K2RT_PROGRAM_QUERY_NAME "k2c_program_query"
 /* Cache groups of a program, at most. */
@@ -48,6 +48,8 @@ extern "C" {
 #define K2RT_AXIS_NODE 7
 #define K2RT_AXIS_RAIL 8
 #define K2RT_AXIS_STAGE 9
+/* Launches of a GPU that run beside each other, at most. */
+#define K2RT_GPU_BRANCHES 4
 /* step.forced_experts: the first entry of a row that the router routes; an entry without expert. */
 #define K2RT_ROUTE_FREE (-1)
 #define K2RT_ROUTE_NONE (-2)
@@ -84,11 +86,12 @@ typedef int32_t (*k2rt_ir_launch_fn)(k2rt_ir_worker *worker, int32_t kernel_id, 
                                      void *const *args);
 
 /* api->enqueue: launches kernel `kernel_id` with `count` arguments, behind all that was enqueued before; a nowait
- * launch may run beside its neighbours as k2rt_ir_launch_fn says. One worker records a step once for all steps of at
- * most as many rows, so a program of a GPU reads no count of its step. An argument that is worker->step becomes the
- * device's. Returns 0, or what ends the recording. */
+ * launch and those behind it, up to and with the next that is not, may run at once in any order. `layer` is the
+ * model's, -1: none. One worker records a step once for all steps of at most as many rows, so a program of a GPU reads
+ * no count of its step. An argument that is worker->step becomes the device's. Returns 0, or what ends the recording.
+ */
 typedef int32_t (*k2rt_ir_enqueue_fn)(k2rt_ir_worker *worker, int32_t kernel_id, const k2rt_ir_grid *grid,
-                                      void *const *args, int32_t count, int32_t nowait);
+                                      int64_t layer, void *const *args, int32_t count, int32_t nowait);
 
 /* api->barrier and api->sample. sample does not end with a barrier: the end of the step is one. */
 typedef int32_t (*k2rt_ir_barrier_fn)(k2rt_ir_worker *worker);

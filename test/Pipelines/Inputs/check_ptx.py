@@ -10,7 +10,7 @@ files = {path.stem: path.read_text() for path in folder.glob("*.ptx")}
 assert files and files.keys() == index.keys(), (sorted(files), sorted(index))
 for name, text in files.items():
     assert re.findall(r"\.entry (\w+)", text) == [name], name
-    assert f".b8 {name}_param_0[72]" in text, name
+    assert f".b8 {name}_param_0[80]" in text, name
     assert re.search(r"\.reqntid \d+", text), name
     entry = index[name]
     assert entry["arch"] == "sm_90a" and entry["class"] == "warp", entry

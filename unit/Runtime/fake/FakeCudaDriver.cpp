@@ -251,7 +251,7 @@ FAKE_EXPORT CUresult cuMemFreeHost(void *address) {
 }
 FAKE_EXPORT CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr to, const void *from, size_t bytes, CUstream) {
   FAKE_ENTRY(cuMemcpyHtoDAsync_v2);
-  state().told |= state().launched && bytes == sizeof(k2rt_ir_gpu_status);
+  state().told |= state().launched && bytes == sizeof(int32_t);
   return enqueue({Operation::toDevice, reinterpret_cast<char *>(to), static_cast<const char *>(from), bytes});
 }
 FAKE_EXPORT CUresult cuMemcpyDtoHAsync_v2(void *to, CUdeviceptr from, size_t bytes, CUstream) {
@@ -377,8 +377,9 @@ FAKE_EXPORT CUresult cuGraphLaunch(CUgraphExec executable, CUstream) {
   FAKE_ENTRY(cuGraphLaunch);
   state().launched = true;
   openMemory(true);
-  for (const Operation &operation : *reinterpret_cast<std::vector<Operation> *>(executable))
-    perform(operation);
+  if (state().settings["idle"] == 0) // else: nothing of it begins
+    for (const Operation &operation : *reinterpret_cast<std::vector<Operation> *>(executable))
+      perform(operation);
   openMemory(false);
   return CUDA_SUCCESS;
 }

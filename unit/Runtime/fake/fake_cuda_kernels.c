@@ -30,6 +30,8 @@ void fake_cuda_run(const char *name, const void *first, const uint64_t *args, in
   void *planes[] = {(void *)args[0], (void *)args[1]};
   const void *weights[] = {(const void *)args[2]};
   const int64_t items = items_of(launch);
+  if (status->result == 0)
+    *(int32_t *)launch->begun = launch->number;
   for (int32_t index = 0; index < workers && status->result == 0; ++index) {
     k2rt_ir_worker w = {.step = launch->step, .planes = planes, .weights = weights, .index = index, .count = workers};
     w.begin = index * items / workers;
@@ -41,7 +43,7 @@ void fake_cuda_run(const char *name, const void *first, const uint64_t *args, in
                : strcmp(name, "k2") == 0 ? logits(&w, NULL)
                                          : count_items(&w, launch, items);
     if (result != 0)
-      *status = (k2rt_ir_gpu_status){result, launch->kernel, w.absent};
+      status->result = result, status->launch = launch->number, status->absent = w.absent, status->worker = index;
   }
   (void)check_mode;
   (void)fail;

@@ -22,6 +22,7 @@ static constexpr nanoseconds busy = std::chrono::microseconds(200); // asked wit
 static constexpr nanoseconds longestPause = std::chrono::milliseconds(1);
 static constexpr nanoseconds defaultStep = std::chrono::seconds(60);
 static constexpr nanoseconds mercy = std::chrono::seconds(1); // of kernels that were told to end
+static constexpr nanoseconds emulatedMercy = std::chrono::seconds(3);
 static const char emulatedLibrary[] = "lib/libk2c-cuda.so";
 
 Expected<std::unique_ptr<Driver>> openDriver(const std::string &folder, const DeviceFacts &device,
@@ -156,15 +157,15 @@ Status CudaDevice::loadCode(const RankMemory &memory) {
   modules.emplace(std::move(*loaded));
   const k2rt_limits &limits = bundle.manifest.limits;
   Recorder recorder(*driver, bundle, *modules, *mirror, {scratch.get(), weights->slots(), &memory});
-  const std::pair<GraphExecutable *, int64_t> graphs[] = {{&fewRows, limits.max_sequences},
-                                                          {&allRows, limits.step_tokens}};
-  for (const auto &[graph, rows] : graphs) {
+  const std::pair<RecordedStep *, int64_t> graphs[] = {{&fewRows, limits.max_sequences},
+                                                       {&allRows, limits.step_tokens}};
+  for (const auto &[known, rows] : graphs) {
     if (rows > limits.step_tokens)
       continue;
-    Expected<GraphExecutable> recorded = recorder.record(bundle.program.entry(serveEntry), rows, stream.get());
+    Expected<RecordedStep> recorded = recorder.record(bundle.program.entry(serveEntry), rows, stream.get());
     if (!recorded)
       return recorded.takeError();
-    *graph = std::move(*recorded);
+    *known = std::move(*recorded);
   }
   return driver->call<&Cuda::cuStreamSynchronize>(stream.get());
 }
@@ -181,13 +182,18 @@ void CudaDevice::upload(const k2rt_ir_step &next) {
     refused = known.takeError();
 }
 
+/// Of the step that is uploaded.
+const RecordedStep &CudaDevice::recorded() const {
+  const bool isSmall = fewRows.graph.get() && step.token_rows <= bundle.manifest.limits.max_sequences;
+  return isSmall ? fewRows : allRows;
+}
+
 Status CudaDevice::launch() {
   if (Status current = context.makeCurrent(); !current)
     return current;
   if (Status copied = captures->copyToDevice(step, stream.get()); !copied)
     return copied;
-  const bool isSmall = fewRows.get() && step.token_rows <= bundle.manifest.limits.max_sequences;
-  if (Status begun = driver->call<&Cuda::cuGraphLaunch>((isSmall ? fewRows : allRows).get(), stream.get()); !begun)
+  if (Status begun = driver->call<&Cuda::cuGraphLaunch>(recorded().graph.get(), stream.get()); !begun)
     return begun;
   const int64_t bytes = step.output_rows * bundle.manifest.vocab * 4;
   return bytes == 0 ? Status()
@@ -195,23 +201,39 @@ Status CudaDevice::launch() {
                                                                 stream.get());
 }
 
-/// After a deadline, when kernels have been told to end.
-Status CudaDevice::endLate() {
-  const nanoseconds limit = options.deadline.value_or(defaultStep);
+/// What a step that ends early has come to; or, unless it has ended, what of it does not end.
+std::string CudaDevice::progress(bool hasEnded) const {
+  std::string kernels;
+  for (const RecordedLaunch *launch : recorded().latest(mirror->begun()))
+    kernels += (kernels.empty() ? "" : hasEnded ? " and " : " or ") + textOf(*launch, step, bundle.program);
+  if (kernels.empty())
+    return ", and no kernel of it has begun";
+  return hasEnded ? ", it had come to " + kernels : ", and " + kernels + " does not end";
+}
+
+/// After a deadline or an interrupt: kernels are told to end.
+Status CudaDevice::endEarly(bool isLate) {
+  if (Status told = mirror->stop(stopping.get()); !told)
+    return told;
+  const bool isEmulated = options.driver == emulatedDriver;
   const auto begin = std::chrono::steady_clock::now();
   CUresult result = CUDA_ERROR_NOT_READY;
-  while (result == CUDA_ERROR_NOT_READY && std::chrono::steady_clock::now() - begin < mercy) {
-    std::this_thread::sleep_for(longestPause);
+  while (result == CUDA_ERROR_NOT_READY &&
+         std::chrono::steady_clock::now() - begin < (isEmulated ? emulatedMercy : mercy)) {
+    if (!isEmulated)
+      std::this_thread::sleep_for(longestPause);
     result = driver->entries().cuStreamQuery(stream.get());
   }
+  const std::string late = isLate ? progress(result != CUDA_ERROR_NOT_READY) : "";
   if (result == CUDA_ERROR_NOT_READY)
     driver->abandon();
+  if (!isLate)
+    return Error{K2RT_INTERRUPTED, "", "interrupted", ""};
+  const nanoseconds limit = options.deadline.value_or(defaultStep);
   char seconds[32];
   std::snprintf(seconds, sizeof seconds, "%g", std::chrono::duration<double>(limit).count());
   return Error{K2RT_DEVICE_FAILED, "step " + std::to_string(steps),
-               std::string("has not ended within ") + seconds + " s" +
-                   (driver->abandoned() ? ", and a kernel of it does not end" : ""),
-               "give it more time with --deadline"};
+               std::string("has not ended within ") + seconds + " s" + late, "give it more time with --deadline"};
 }
 
 Status CudaDevice::waitForKernels() {
@@ -221,15 +243,15 @@ Status CudaDevice::waitForKernels() {
     const CUresult result = driver->entries().cuStreamQuery(stream.get());
     if (result == CUDA_SUCCESS)
       return {};
-    if (result != CUDA_ERROR_NOT_READY)
-      return driver->failure(callName<&Cuda::cuStreamQuery>, result);
+    if (result != CUDA_ERROR_NOT_READY) {
+      Error failed = driver->failure(callName<&Cuda::cuStreamQuery>, result);
+      failed.message += progress(/*hasEnded=*/true);
+      return failed;
+    }
     const nanoseconds spent = std::chrono::steady_clock::now() - begin;
     const bool isLate = hasEnd && spent > options.deadline.value_or(defaultStep);
     if (isLate || interrupted.load(std::memory_order_relaxed))
-      if (Status told = mirror->stop(stopping.get()); !told)
-        return told;
-    if (isLate)
-      return endLate();
+      return endEarly(isLate);
     if (spent < busy || options.driver == emulatedDriver) // which goes on when it is asked
       continue;
     std::this_thread::sleep_for(pause);
@@ -272,7 +294,11 @@ Status CudaDevice::outcome() const {
   const k2rt_ir_gpu_status &status = mirror->status();
   if (status.result == 0)
     return {};
-  return kernelFailed(bundle, status.kernel, status.result, weights->hostEntry(status.absent), "");
+  const std::vector<RecordedLaunch> &launches = recorded().launches;
+  const auto number = static_cast<size_t>(status.launch);
+  const RecordedLaunch failed = number - 1 < launches.size() ? launches[number - 1] : RecordedLaunch{-1};
+  return kernelFailed(bundle, failed.kernel, status.result, weights->hostEntry(status.absent),
+                      placeOf(failed, status.worker, bundle.manifest.device->workersPerCta, step));
 }
 
 } // namespace k2c::runtime

@@ -64,7 +64,9 @@ private:
   Status loadCode(const RankMemory &memory);
   Status launch();
   Status waitForKernels();
-  Status endLate();
+  Status endEarly(bool isLate);
+  std::string progress(bool hasEnded) const;
+  const RecordedStep &recorded() const;
   Status outcome() const;
 
   const Bundle &bundle;
@@ -79,7 +81,7 @@ private:
   std::optional<Modules> modules;
   std::optional<CaptureArrays> captures;
   std::optional<StepMirror> mirror;
-  GraphExecutable fewRows, allRows;
+  RecordedStep fewRows, allRows;
   HostSampling sampling;
   Trace *trace = nullptr;
   k2rt_ir_step step = {};

@@ -40,10 +40,11 @@ k2rt_ir_worker Recorder::worker() {
   return worker;
 }
 
-Expected<GraphExecutable> Recorder::record(k2rt_ir_step_fn entry, int64_t rows, CUstream on) {
+Expected<RecordedStep> Recorder::record(k2rt_ir_step_fn entry, int64_t rows, CUstream on) {
   stream = on;
   step = mirror.recorded(rows);
   failed.reset();
+  launches.clear();
   if (Status begun = driver.call<&Cuda::cuStreamBeginCapture_v2>(stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL); !begun)
     return begun.takeError();
   Status captured = capture(entry);
@@ -57,7 +58,7 @@ Expected<GraphExecutable> Recorder::record(k2rt_ir_step_fn entry, int64_t rows, 
   CUgraphExec executable = nullptr;
   if (Status built = driver.call<&Cuda::cuGraphInstantiateWithFlags>(&executable, graph.get(), 0ull); !built)
     return built.takeError();
-  return GraphExecutable(driver, executable);
+  return RecordedStep{GraphExecutable(driver, executable), std::move(launches)};
 }
 
 Status Recorder::capture(k2rt_ir_step_fn entry) {
@@ -99,12 +100,12 @@ int32_t Recorder::collectiveWait(k2rt_ir_worker *worker, int32_t) {
   return static_cast<Recorder *>(worker->context)->refuse("collective_wait");
 }
 
-int32_t Recorder::enqueue(k2rt_ir_worker *worker, int32_t kernel, const k2rt_ir_grid *grid, void *const *args,
-                          int32_t count, int32_t) {
+int32_t Recorder::enqueue(k2rt_ir_worker *worker, int32_t kernel, const k2rt_ir_grid *grid, int64_t layer,
+                          void *const *args, int32_t count, int32_t) {
   auto &self = *static_cast<Recorder *>(worker->context);
   if (self.failed)
     return recordingFailed;
-  if (Status done = self.enqueued(kernel, *grid, args, count); !done)
+  if (Status done = self.enqueued({kernel, layer, *grid}, args, count); !done)
     self.failed = done.takeError();
   return self.failed ? recordingFailed : 0;
 }
@@ -132,7 +133,7 @@ Expected<int64_t> Recorder::itemsOf(int32_t kernel, const k2rt_ir_grid &grid) co
   return std::min(blocks, maxFactor) * grid.items;
 }
 
-Status Recorder::enqueued(int32_t kernel, const k2rt_ir_grid &grid, void *const *args, int32_t count) {
+Status Recorder::checkArguments(int32_t kernel, int32_t count) const {
   const std::vector<KernelEntry> &kernels = bundle.manifest.kernels;
   if (kernel < 0 || static_cast<size_t>(kernel) >= kernels.size())
     return Error{K2RT_INVALID_BUNDLE, "program.so",
@@ -143,9 +144,11 @@ Status Recorder::enqueued(int32_t kernel, const k2rt_ir_grid &grid, void *const 
                  "is launched with " + std::to_string(count) + " arguments, the manifest says " +
                      std::to_string(kernels[kernel].arguments),
                  "compile the bundle again"};
-  Expected<int64_t> items = itemsOf(kernel, grid);
-  if (!items)
-    return items.takeError();
+  return {};
+}
+
+/// Of the launch that comes next.
+k2rt_ir_gpu_launch Recorder::parameterOf(const k2rt_ir_grid &grid) const {
   k2rt_ir_gpu_launch first = {};
   first.step = const_cast<k2rt_ir_step *>(mirror.step());
   first.status = mirror.deviceStatus();
@@ -153,20 +156,34 @@ Status Recorder::enqueued(int32_t kernel, const k2rt_ir_grid &grid, void *const 
   first.scratch_bytes = bundle.program.description().scratch_bytes;
   first.rows = grid.rows, first.slots = grid.slots;
   first.rows_per_item = grid.rows_per_item, first.items = grid.items;
-  first.kernel = kernel;
+  first.begun = mirror.begunPlace(0);
+  first.number = static_cast<int32_t>(launches.size()) + 1;
+  return first;
+}
+
+Status Recorder::enqueued(RecordedLaunch launch, void *const *args, int32_t count) {
+  const int32_t kernel = launch.kernel;
+  if (Status known = checkArguments(kernel, count); !known)
+    return known;
+  Expected<int64_t> items = itemsOf(kernel, launch.grid);
+  if (!items)
+    return items.takeError();
+  launch.ctas = std::clamp<int64_t>((*items + device.workersPerCta - 1) / device.workersPerCta, 1, device.ctas);
+  k2rt_ir_gpu_launch first = parameterOf(launch.grid);
   std::vector<void *> values(args, args + count), parameters = {&first};
   for (void *&value : values) {
     if (value == &step)
       value = first.step;
     parameters.push_back(&value);
   }
-  const int64_t full = (*items + device.workersPerCta - 1) / device.workersPerCta;
   CUlaunchConfig config = {};
-  config.gridDimX = static_cast<unsigned>(std::clamp<int64_t>(full, 1, device.ctas));
+  config.gridDimX = static_cast<unsigned>(launch.ctas);
   config.blockDimX = static_cast<unsigned>(device.threads);
   config.gridDimY = config.gridDimZ = config.blockDimY = config.blockDimZ = 1;
   config.hStream = stream;
   const auto function = reinterpret_cast<CUfunction>(modules.kernel(static_cast<size_t>(kernel)));
+  launch.group = first.number;
+  launches.push_back(launch);
   Status launched = driver.call<&Cuda::cuLaunchKernelEx>(static_cast<const CUlaunchConfig *>(&config), function,
                                                          parameters.data(), nullptr);
   if (launched)

@@ -5,6 +5,7 @@
 #define K2RT_DEVICE_CUDA_RECORDER_H
 
 #include "device/cuda/Modules.h"
+#include "device/cuda/RecordedStep.h"
 #include "device/cuda/StepMirror.h"
 #include "engine/Device.h"
 #include "program/Bundle.h"
@@ -27,7 +28,7 @@ public:
 
   /// Runs `entry` on one worker, for steps of at most `rows` rows. Refuses what a program of processors asks for, and
   /// launches that are not as the manifest says.
-  Expected<GraphExecutable> record(k2rt_ir_step_fn entry, int64_t rows, CUstream on);
+  Expected<RecordedStep> record(k2rt_ir_step_fn entry, int64_t rows, CUstream on);
 
 private:
   static int32_t launch(k2rt_ir_worker *worker, int32_t kernel, k2rt_ir_kernel_fn function, int64_t grid,
@@ -36,10 +37,12 @@ private:
   static int32_t sample(k2rt_ir_worker *worker);
   static int32_t collectiveStart(k2rt_ir_worker *worker, int32_t site, int64_t layer, void *const *buffers);
   static int32_t collectiveWait(k2rt_ir_worker *worker, int32_t site);
-  static int32_t enqueue(k2rt_ir_worker *worker, int32_t kernel, const k2rt_ir_grid *grid, void *const *args,
-                         int32_t count, int32_t nowait);
-  Status enqueued(int32_t kernel, const k2rt_ir_grid &grid, void *const *args, int32_t count);
+  static int32_t enqueue(k2rt_ir_worker *worker, int32_t kernel, const k2rt_ir_grid *grid, int64_t layer,
+                         void *const *args, int32_t count, int32_t nowait);
+  Status enqueued(RecordedLaunch launch, void *const *args, int32_t count);
+  Status checkArguments(int32_t kernel, int32_t count) const;
   Expected<int64_t> itemsOf(int32_t kernel, const k2rt_ir_grid &grid) const;
+  k2rt_ir_gpu_launch parameterOf(const k2rt_ir_grid &grid) const;
   int32_t refuse(const char *call);
   k2rt_ir_worker worker();
   Status capture(k2rt_ir_step_fn entry);
@@ -52,6 +55,7 @@ private:
   const LaunchMemory memory;
   k2rt_ir_api api = {};
   CUstream stream = nullptr;
+  std::vector<RecordedLaunch> launches;
   k2rt_ir_step step = {};      ///< as the program sees it
   std::optional<Error> failed; ///< the first
 };

@@ -1,7 +1,9 @@
-// The layout: step, status, what stop() copies, then the arrays. The formula of its size is the certificate's.
+// The layout: step, status, what stop() copies, what launches write, then the arrays. The formula of its size is the
+// certificate's.
 #include "device/cuda/StepMirror.h"
 #include "k2rt/reserve.h"
 #include <algorithm>
+#include <cstddef>
 #include <cstring>
 
 namespace k2c::runtime {
@@ -9,7 +11,7 @@ namespace k2c::runtime {
 /// Chooses a place for each array; the number of bytes that all take.
 int64_t StepMirror::layOut(int64_t groups) {
   using Step = k2rt_ir_step;
-  int64_t end = stopOffset + 64;
+  int64_t end = begunOffset + 64;
   const auto place = [&end](int64_t size) {
     const int64_t begin = end;
     end += (size + 63) / 64 * 64;
@@ -47,7 +49,7 @@ Expected<StepMirror> StepMirror::create(const Driver &driver, const Manifest &ma
     return pinned.takeError();
   mirror.pinned = std::move(*pinned);
   std::memset(mirror.pinned.get(), 0, static_cast<size_t>(mirror.bytes));
-  mirror.pinnedAt<k2rt_ir_gpu_status>(stopOffset)->result = stopped;
+  *mirror.pinnedAt<int32_t>(stopOffset) = stopped;
   for (const GroupArray &array : mirror.ofGroups)
     for (size_t group = 0; group < array.offsets.size(); ++group)
       mirror.pinnedAt<void *>(array.pointers)[group] = mirror.at<void>(array.offsets[group]);
@@ -90,6 +92,7 @@ void StepMirror::fill(const k2rt_ir_step &step) {
   setAddresses(mirrored);
   setCaptures(mirrored, step, results);
   *pinnedAt<k2rt_ir_gpu_status>(statusOffset) = {};
+  std::fill_n(begunPlace(0), K2RT_GPU_BRANCHES, 0);
 }
 
 k2rt_ir_step StepMirror::recorded(int64_t rows) const {
@@ -113,9 +116,16 @@ Status StepMirror::copyStatusBack(CUstream stream) const {
 }
 
 Status StepMirror::stop(CUstream stream) const {
-  return driver->call<&Cuda::cuMemcpyHtoDAsync_v2>(device.get() + statusOffset,
+  return driver->call<&Cuda::cuMemcpyHtoDAsync_v2>(device.get() + statusOffset + offsetof(k2rt_ir_gpu_status, result),
                                                    static_cast<const void *>(pinnedAt<void>(stopOffset)),
-                                                   sizeof(k2rt_ir_gpu_status), stream);
+                                                   sizeof(int32_t), stream);
+}
+
+std::array<int32_t, K2RT_GPU_BRANCHES> StepMirror::begun() const {
+  std::array<int32_t, K2RT_GPU_BRANCHES> numbers;
+  for (int32_t branch = 0; branch < K2RT_GPU_BRANCHES; ++branch)
+    numbers[branch] = __atomic_load_n(begunPlace(branch), __ATOMIC_RELAXED); // a kernel may be writing it
+  return numbers;
 }
 
 } // namespace k2c::runtime

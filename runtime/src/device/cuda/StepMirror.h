@@ -7,6 +7,7 @@
 #include "device/cuda/Driver.h"
 #include "k2rt/program.h"
 #include "program/Manifest.h"
+#include <array>
 #include <vector>
 
 namespace k2c::runtime {
@@ -29,6 +30,11 @@ public:
   /// In device memory.
   const k2rt_ir_step *step() const { return at<k2rt_ir_step>(0); }
   k2rt_ir_gpu_status *deviceStatus() const { return at<k2rt_ir_gpu_status>(statusOffset); }
+  /// Where launches of a branch leave their numbers: in pinned memory, which the host reads even where a kernel does
+  /// not end or the context has failed.
+  int32_t *begunPlace(int32_t branch) const { return pinnedAt<int32_t>(begunOffset) + branch; }
+  /// What they have left there of the last step; 0: nothing.
+  std::array<int32_t, K2RT_GPU_BRANCHES> begun() const;
   /// Of the last step, once its status is back.
   const k2rt_ir_gpu_status &status() const { return *pinnedAt<k2rt_ir_gpu_status>(statusOffset); }
   /// What the program sees while it is recorded: counts are `rows` or what they can be at most, arrays the device's.
@@ -38,7 +44,8 @@ public:
 
 private:
   static constexpr int64_t statusOffset = (sizeof(k2rt_ir_step) + 63) / 64 * 64;
-  static constexpr int64_t stopOffset = statusOffset + 64; ///< a status that says so, to be copied
+  static constexpr int64_t stopOffset = statusOffset + 64; ///< a result that says so, to be copied
+  static constexpr int64_t begunOffset = stopOffset + 64;
 
   explicit StepMirror(const Manifest &manifest) : limits(manifest.limits), outputRows(manifest.outputRows()) {}
   template <class T> T *at(int64_t offset) const { return reinterpret_cast<T *>(device.get() + offset); }
