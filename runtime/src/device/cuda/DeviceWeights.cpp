@@ -78,20 +78,24 @@ const void *asPointer(CUdeviceptr address) { return reinterpret_cast<const void 
 
 } // namespace
 
-int64_t DeviceWeights::bytesOf(const Weights &weights) {
-  int64_t bytes = 0;
+/// Where each range begins, and behind these where the last one ends.
+static std::vector<int64_t> offsetsOf(const Weights &weights) {
+  std::vector<int64_t> offsets = {0};
   for (const WeightRange &range : weights.ranges())
-    bytes += aligned(range.bytes);
-  return bytes;
+    offsets.push_back(offsets.back() + aligned(range.bytes));
+  return offsets;
 }
 
+int64_t DeviceWeights::bytesOf(const Weights &weights) { return offsetsOf(weights).back(); }
+
 Status DeviceWeights::take(const Driver &driver, const Bundle &bundle) {
+  offsets = offsetsOf(bundle.weights);
   const k2rt_ir_program &program = bundle.program.description();
   const auto *experts = static_cast<const int64_t *>(program.slot_experts);
   int64_t entries = 0;
   for (int32_t slot = 0; slot < program.n_weights; ++slot)
     entries += experts[slot];
-  Expected<DeviceBytes> taken = allocateOnDevice(driver, bytesOf(bundle.weights), "weights");
+  Expected<DeviceBytes> taken = allocateOnDevice(driver, offsets.back(), "weights");
   if (!taken)
     return taken.takeError();
   memory = std::move(*taken);
@@ -105,14 +109,12 @@ Status DeviceWeights::take(const Driver &driver, const Bundle &bundle) {
 /// Addresses of slots and of the entries of their tables, which are what `entries` has then.
 void DeviceWeights::addSlots(const Bundle &bundle, std::vector<CUdeviceptr> &entries) {
   std::map<const void *, CUdeviceptr> places = {{nullptr, 0}};
-  CUdeviceptr at = memory.get();
-  for (const WeightRange &range : bundle.weights.ranges()) {
-    if (range.base)
-      places[range.base] = at;
-    at += static_cast<CUdeviceptr>(aligned(range.bytes));
-  }
+  const auto &ranges = bundle.weights.ranges();
+  for (size_t i = 0; i < ranges.size(); ++i)
+    if (ranges[i].base)
+      places[ranges[i].base] = memory.get() + static_cast<CUdeviceptr>(offsets[i]);
   const k2rt_ir_program &program = bundle.program.description();
-  at = tableMemory.get();
+  CUdeviceptr at = tableMemory.get();
   for (int32_t slot = 0; slot < program.n_weights; ++slot) {
     const void *const base = bundle.weights.slots()[slot];
     const auto count = static_cast<size_t>(static_cast<const int64_t *>(program.slot_experts)[slot]);
@@ -133,12 +135,10 @@ Expected<DeviceWeights> DeviceWeights::upload(const Driver &driver, const Bundle
     return taken.takeError();
   Staging staging(driver, stream);
   Status done = staging.create();
-  CUdeviceptr at = made.memory.get();
-  for (const WeightRange &range : bundle.weights.ranges()) {
-    if (done)
-      done = copyRange(staging, bundle.weights, range, at, trust);
-    at += static_cast<CUdeviceptr>(aligned(range.bytes));
-  }
+  const auto &ranges = bundle.weights.ranges();
+  for (size_t i = 0; done && i < ranges.size(); ++i)
+    done = copyRange(staging, bundle.weights, ranges[i], made.memory.get() + static_cast<CUdeviceptr>(made.offsets[i]),
+                     trust);
   std::vector<CUdeviceptr> entries;
   made.addSlots(bundle, entries);
   constexpr size_t perPiece = hugePageBytes / sizeof(CUdeviceptr);

@@ -32,6 +32,7 @@ private:
   void addSlots(const Bundle &bundle, std::vector<CUdeviceptr> &entries);
 
   DeviceBytes memory, tableMemory;
+  std::vector<int64_t> offsets; ///< of each range in `memory`, and of its end
   std::vector<const void *> bases;
   std::vector<Table> tables;
 };
