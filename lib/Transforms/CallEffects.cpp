@@ -102,12 +102,14 @@ CallOrder orderOf(ArrayRef<Touched> first, ArrayRef<Touched> second, bool byRow,
   CallOrder order = CallOrder::Free;
   for (const Touched &a : first)
     for (const Touched &b : second) {
-      order = std::max(order, orderOf(a, b, byRow, overlap));
-      if (order != CallOrder::Barrier)
+      const CallOrder ofBoth = orderOf(a, b, byRow, overlap);
+      if (ofBoth <= order)
         continue;
+      order = ofBoth;
       if (shared)
         *shared = {a.value(), b.value()};
-      return order;
+      if (order == CallOrder::Barrier)
+        return order;
     }
   return order;
 }

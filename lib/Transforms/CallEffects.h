@@ -3,7 +3,8 @@
 // Calls of one group run at the same time: while a worker is still in the first, another may be in the last. Two calls
 // that touch the same bytes, one of them writing, need a barrier between them, but for these:
 //
-//   the same value, row by row   both take row i as item i of equal grids: one worker has it in both, in program order
+//   the same value, row by row   both take row i as item i of equal grids: one worker has it in both, in program order;
+//                                not on a GPU, where launches of a group are in no order
 //   rows of different forms      one writes the expanded rows, the other the absorbed ones (mla.merge_forms)
 //
 // Calls touch their values, the planes of caches, what the step captures and the partials of a split-KV attention. What
@@ -66,12 +67,21 @@ enum class CallOrder : uint8_t {
   Barrier     ///< all workers end the first before any begins the second
 };
 
+/// Whether calls in that order are in different groups. `isOnGpu`: their kernels run there.
+inline bool needsBarrier(CallOrder order, bool isOnGpu) {
+  return order == CallOrder::Barrier || (isOnGpu && order == CallOrder::SameWorker);
+}
+/// Whether the kernels of a module run on a GPU.
+inline bool isOnGpu(mlir::ModuleOp module) {
+  return module->hasAttrOfType<kern::GpuAttr>(kern::KernDialect::targetAttrName);
+}
+
 /// What two calls share: a value of each, or none where it is a cache, a capture or partials.
 struct Shared {
   mlir::Value first, second;
 };
 
-/// The order of two calls. When it is Barrier, `shared` says why.
+/// The order of two calls. When it is not Free, `shared` says why.
 CallOrder orderOf(const CallEffects &first, const CallEffects &second,
                   llvm::function_ref<Overlap(mlir::Value, mlir::Value)> overlap, Shared *shared = nullptr);
 

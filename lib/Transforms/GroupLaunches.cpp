@@ -12,6 +12,8 @@
 // streams weights is beside what streams weights: static shares add up, and little work hides behind no other. Within a
 // level the order of the program stays. Each block has its own groups, and no call moves across an op that is none.
 //
+// On a GPU the launches of a group run beside each other, so none may read what another writes.
+//
 //===----------------------------------------------------------------------===//
 #include "CallEffects.h"
 #include "Timeline.h"
@@ -125,8 +127,10 @@ SmallVector<int64_t> Schedule::levels() {
 /// Groups the calls of one function.
 class Grouper {
 public:
-  Grouper(FunctionOpInterface function, SymbolTable &symbols, KernelDescriptions &descriptions, nn::LimitsAttr limits)
-      : function(function), symbols(symbols), descriptions(descriptions), timeline(function, limits) {}
+  Grouper(FunctionOpInterface function, SymbolTable &symbols, KernelDescriptions &descriptions, nn::LimitsAttr limits,
+          bool isOnGpu)
+      : function(function), symbols(symbols), descriptions(descriptions), isOnGpu(isOnGpu), timeline(function, limits) {
+  }
 
   LogicalResult run();
 
@@ -138,6 +142,7 @@ private:
   FunctionOpInterface function;
   SymbolTable &symbols;
   KernelDescriptions &descriptions;
+  const bool isOnGpu;
   Timeline timeline;
 };
 
@@ -191,7 +196,7 @@ FailureOr<int64_t> Grouper::group(const Interval &interval) {
     for (size_t from = 0; from < to; ++from)
       if (CallOrder order = orderOf(effects[from], effects[to], [&](Value a, Value b) { return overlap(a, b); });
           order != CallOrder::Free)
-        edges.push_back({from, to, order == CallOrder::Barrier});
+        edges.push_back({from, to, needsBarrier(order, isOnGpu)});
   SmallVector<int64_t> levels = Schedule(effects, edges).levels();
   place(interval, levels);
   return *llvm::max_element(levels) + 1;
@@ -234,7 +239,7 @@ struct GroupLaunches : impl::GroupLaunchesBase<GroupLaunches> {
     }
     SymbolTable symbols(module);
     for (FunctionOpInterface function : kern::stepFunctions(module))
-      if (failed(Grouper(function, symbols, getAnalysis<KernelDescriptions>(), limits).run()))
+      if (failed(Grouper(function, symbols, getAnalysis<KernelDescriptions>(), limits, isOnGpu(module)).run()))
         return signalPassFailure();
     markAnalysesPreserved<KernelDescriptions>();
   }

@@ -54,8 +54,10 @@ struct Member {
 
 class Groups {
 public:
-  Groups(FunctionOpInterface function, SymbolTable &symbols, KernelDescriptions &descriptions, nn::LimitsAttr limits)
-      : function(function), symbols(symbols), descriptions(descriptions), limits(limits), timeline(function, limits) {}
+  Groups(FunctionOpInterface function, SymbolTable &symbols, KernelDescriptions &descriptions, nn::LimitsAttr limits,
+         bool isOnGpu)
+      : function(function), symbols(symbols), descriptions(descriptions), limits(limits), isOnGpu(isOnGpu),
+        timeline(function, limits) {}
 
   LogicalResult verify();
 
@@ -76,6 +78,7 @@ private:
   SymbolTable &symbols;
   KernelDescriptions &descriptions;
   nn::LimitsAttr limits;
+  const bool isOnGpu;
   Timeline timeline;
 };
 
@@ -113,7 +116,7 @@ Overlap Groups::overlap(Value a, Value b) {
 LogicalResult Groups::verifyPair(Member &first, Member &second) {
   Shared shared;
   auto lie = [&](Value a, Value b) { return overlap(a, b); };
-  if (orderOf(first.effects, second.effects, lie, &shared) != CallOrder::Barrier)
+  if (!needsBarrier(orderOf(first.effects, second.effects, lie, &shared), isOnGpu))
     return success();
   std::string what = shared.first ? text(bytesOf(shared.second)) + " while others have " + text(bytesOf(shared.first))
                                   : "the cache, a capture or partials that others have";
@@ -257,7 +260,8 @@ LogicalResult Groups::verify() {
 
 LogicalResult verifyGroups(FunctionOpInterface function, SymbolTable &symbols, KernelDescriptions &descriptions,
                            nn::LimitsAttr limits) {
-  return Groups(function, symbols, descriptions, limits).verify();
+  const bool isOnGpu = k2c::isOnGpu(function->getParentOfType<ModuleOp>());
+  return Groups(function, symbols, descriptions, limits, isOnGpu).verify();
 }
 
 } // namespace k2c

@@ -105,8 +105,8 @@ bool haveSameItems(rt::LaunchOp first, rt::LaunchOp second) {
 
 LogicalResult Launches::verifyPair(const Member &first, const Member &second) {
   Shared shared;
-  if (orderOf(first.touched, second.touched, haveSameItems(first.launch, second.launch), overlap, &shared) !=
-      CallOrder::Barrier)
+  const bool haveSame = haveSameItems(first.launch, second.launch);
+  if (!needsBarrier(orderOf(first.touched, second.touched, haveSame, overlap, &shared), isOnGpu(module)))
     return success();
   const std::string what = shared.first ? text(shared.second) + " while others have " + text(shared.first)
                                         : std::string("the cache or a capture that others have");

@@ -158,3 +158,22 @@ func.func @f() {
   return
 }
 rt.program @program entries {serve = @f} arena 8192 second 4096 scratch 0
+
+// -----
+
+// Nor does a GPU keep a row on a worker from launch to launch.
+module attributes {kern.target = #kern.gpu<"sm_90a", sms = 132, threads = 128, workers = 4, ctas = 264,
+                                           host = <"x86-64-v3", cores = 1, l1 = 32768, l2 = 1048576, features = []>>} {
+rt.kernel @add id 0 hash "k2c_aa" variants ["all"] touches ["reads|by_row", "writes|by_row"]
+func.func @f() {
+  %x = rt.arena 0 bytes 64
+  %y = rt.arena 64 bytes 64
+  %z = rt.arena 128 bytes 64
+  %n = rt.rows token
+  %g = rt.grid %n slots 1 rows_per_item 1 items 1
+  rt.launch nowait @add grid(%g) args(%x, %y) : !rt.ptr, !rt.ptr
+  // expected-error @below {{runtime form: touches bytes [64, 128) of the arena while others have bytes [64, 128) of the arena in a nowait launch of @add}}
+  rt.launch @add grid(%g) args(%y, %z) : !rt.ptr, !rt.ptr
+  return
+}
+}

@@ -104,6 +104,23 @@ TEST_F(CudaRun, HasOneGraphWhereStepsAreAsLargeAsSequencesAreMany) {
   EXPECT_EQ(cuda.calls("cuGraphInstantiateWithFlags"), 1);
 }
 
+TEST_F(CudaRun, RunsLaunchesOfAGroupBesideEachOther) {
+  EXPECT_EQ(run(FakeGpuBundle()), "");
+  EXPECT_EQ(cuda.calls("cuStreamWaitEvent"), 0); // two launches have more CTAs than the device runs at a time
+  EXPECT_EQ(cuda.scratch(0), cuda.scratch(1));
+  cuda.reset();
+  cuda.set("ctas", 6);
+  FakeGpuBundle fake;
+  fake.manifest["device"]["ctas"] = 6;
+  fake.write();
+  EXPECT_EQ(run(fake), "");
+  expectTokens();
+  EXPECT_EQ(cuda.calls("cuStreamWaitEvent"), 2);              // in the graph of few rows: there and back
+  EXPECT_EQ(cuda.scratch(1) - cuda.scratch(0), 2 * 2 * 4096); // of the workers of two CTAs
+  EXPECT_EQ(cuda.scratch(2), cuda.scratch(0));
+  EXPECT_EQ(cuda.alive(), 0);
+}
+
 TEST_F(CudaRun, WaitsForKernels) {
   cuda.set("hang", 3);
   EXPECT_EQ(run(FakeGpuBundle()), "");

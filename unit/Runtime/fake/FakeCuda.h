@@ -23,6 +23,10 @@ public:
   /// What was made and not given back.
   int alive() { return call<int()>("fake_cuda_alive")(); }
   int calls(const char *name) { return call<int(const char *)>("fake_cuda_calls")(name); }
+  /// That the last launch of a kernel had.
+  const std::byte *scratch(int32_t kernel) {
+    return static_cast<const std::byte *>(call<const void *(int32_t)>("fake_cuda_scratch")(kernel));
+  }
   void set(const char *key, long value) { call<void(const char *, long)>("fake_cuda_set")(key, value); }
   /// Its call number `at`, from 1 on, returns `error`.
   void fail(const char *name, int at, int error) {

@@ -33,7 +33,7 @@ struct Operation {
 
 struct State {
   std::map<std::string, long> settings = {{"version", 12040},   {"devices", 1},      {"major", 9}, {"minor", 0},
-                                          {"total", 80l << 30}, {"free", 79l << 30}, {"hang", 0}};
+                                          {"total", 80l << 30}, {"free", 79l << 30}, {"hang", 0},  {"ctas", 3}};
   std::map<std::string, int> calls;
   std::string failing;
   int failingAt = 0, error = 0;
@@ -144,17 +144,6 @@ FAKE_EXPORT CUresult cuGetErrorName(CUresult error, const char **name) {
 #define K2C_CUDA_ERROR(name_, number, text)                                                                            \
   case name_:                                                                                                          \
     *name = #name_;                                                                                                    \
-    return CUDA_SUCCESS;
-#include "base/CudaErrors.def"
-  }
-  return CUDA_ERROR_INVALID_VALUE;
-}
-FAKE_EXPORT CUresult cuGetErrorString(CUresult error, const char **text) {
-  FAKE_ENTRY(cuGetErrorString);
-  switch (error) {
-#define K2C_CUDA_ERROR(name, number, text_)                                                                            \
-  case name:                                                                                                           \
-    *text = text_;                                                                                                     \
     return CUDA_SUCCESS;
 #include "base/CudaErrors.def"
   }
@@ -304,6 +293,10 @@ FAKE_EXPORT CUresult cuEventRecord(CUevent, CUstream) {
   FAKE_ENTRY(cuEventRecord);
   return CUDA_SUCCESS;
 }
+FAKE_EXPORT CUresult cuStreamWaitEvent(CUstream, CUevent, unsigned) {
+  FAKE_ENTRY(cuStreamWaitEvent);
+  return CUDA_SUCCESS;
+}
 FAKE_EXPORT CUresult cuEventSynchronize(CUevent) {
   FAKE_ENTRY(cuEventSynchronize);
   return CUDA_SUCCESS;
@@ -339,7 +332,8 @@ FAKE_EXPORT CUresult cuLibraryGetKernel(CUkernel *kernel, CUlibrary, const char 
 }
 FAKE_EXPORT CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction function, void **parameters, void **) {
   FAKE_ENTRY(cuLaunchKernelEx);
-  if (config->blockDimX != 64 || config->gridDimX < 1 || config->gridDimX > 3 || !state().capturing)
+  if (config->blockDimX != 64 || config->gridDimX < 1 || config->gridDimX > state().settings["ctas"] ||
+      !state().capturing)
     return CUDA_ERROR_INVALID_VALUE;
   Operation operation{Operation::kernel};
   operation.name = reinterpret_cast<const char *>(function);

@@ -1,4 +1,4 @@
-// Entry points of the driver that tests play which the runtime does not call.
+// Entry points of the driver that tests play which the runtime does not call, and the text of an error.
 #include "base/CudaDriver.h"
 
 #define FAKE_EXPORT extern "C" __attribute__((visibility("default")))
@@ -10,7 +10,6 @@ FAKE_EXPORT CUresult cuCtxEnablePeerAccess(CUcontext, unsigned) { return CUDA_ER
 FAKE_EXPORT CUresult cuMemcpyPeerAsync(CUdeviceptr, CUcontext, CUdeviceptr, CUcontext, size_t, CUstream) {
   return CUDA_ERROR_NOT_SUPPORTED;
 }
-FAKE_EXPORT CUresult cuStreamWaitEvent(CUstream, CUevent, unsigned) { return CUDA_ERROR_NOT_SUPPORTED; }
 FAKE_EXPORT CUresult cuEventQuery(CUevent) { return CUDA_ERROR_NOT_SUPPORTED; }
 FAKE_EXPORT CUresult cuKernelGetAttribute(int *, CUfunction_attribute, CUkernel, CUdevice) {
   return CUDA_ERROR_NOT_SUPPORTED;
@@ -25,4 +24,14 @@ FAKE_EXPORT CUresult cuTensorMapEncodeTiled(CUtensorMap *, CUtensorMapDataType, 
 }
 FAKE_EXPORT CUresult cuGraphExecUpdate_v2(CUgraphExec, CUgraph, CUgraphExecUpdateResultInfo *) {
   return CUDA_ERROR_NOT_SUPPORTED;
+}
+FAKE_EXPORT CUresult cuGetErrorString(CUresult error, const char **text) {
+  switch (error) {
+#define K2C_CUDA_ERROR(name, number, text_)                                                                            \
+  case name:                                                                                                           \
+    *text = text_;                                                                                                     \
+    return CUDA_SUCCESS;
+#include "base/CudaErrors.def"
+  }
+  return CUDA_ERROR_INVALID_VALUE;
 }

@@ -1,4 +1,4 @@
-// While a stream is captured, a launch is a node. Launches run one behind the other, nowait or not.
+// While a stream is captured, a launch is a node.
 //
 // A failure in the middle ends the capture all the same: the stream and what it captured are given back. Programs are
 // hostile input as manifests are, so each number of a grid is held against a bound: their product fits 64 bits.
@@ -45,6 +45,10 @@ Expected<RecordedStep> Recorder::record(k2rt_ir_step_fn entry, int64_t rows, CUs
   step = mirror.recorded(rows);
   failed.reset();
   launches.clear();
+  Expected<Branches> beside = Branches::create(driver, on, device.ctas);
+  if (!beside)
+    return beside.takeError();
+  branches.emplace(std::move(*beside));
   if (Status begun = driver.call<&Cuda::cuStreamBeginCapture_v2>(stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL); !begun)
     return begun.takeError();
   Status captured = capture(entry);
@@ -101,11 +105,11 @@ int32_t Recorder::collectiveWait(k2rt_ir_worker *worker, int32_t) {
 }
 
 int32_t Recorder::enqueue(k2rt_ir_worker *worker, int32_t kernel, const k2rt_ir_grid *grid, int64_t layer,
-                          void *const *args, int32_t count, int32_t) {
+                          void *const *args, int32_t count, int32_t nowait) {
   auto &self = *static_cast<Recorder *>(worker->context);
   if (self.failed)
     return recordingFailed;
-  if (Status done = self.enqueued({kernel, layer, *grid}, args, count); !done)
+  if (Status done = self.enqueued({kernel, layer, *grid}, args, count, nowait != 0); !done)
     self.failed = done.takeError();
   return self.failed ? recordingFailed : 0;
 }
@@ -147,29 +151,43 @@ Status Recorder::checkArguments(int32_t kernel, int32_t count) const {
   return {};
 }
 
-/// Of the launch that comes next.
-k2rt_ir_gpu_launch Recorder::parameterOf(const k2rt_ir_grid &grid) const {
+/// Of the last of `launches`.
+k2rt_ir_gpu_launch Recorder::parameterOf(const k2rt_ir_grid &grid, const Branches::Place &place) const {
   k2rt_ir_gpu_launch first = {};
   first.step = const_cast<k2rt_ir_step *>(mirror.step());
   first.status = mirror.deviceStatus();
-  first.scratch = reinterpret_cast<void *>(memory.scratch);
   first.scratch_bytes = bundle.program.description().scratch_bytes;
+  const int64_t before = place.firstCta * device.workersPerCta * first.scratch_bytes;
+  first.scratch = reinterpret_cast<void *>(memory.scratch + static_cast<CUdeviceptr>(before));
   first.rows = grid.rows, first.slots = grid.slots;
   first.rows_per_item = grid.rows_per_item, first.items = grid.items;
-  first.begun = mirror.begunPlace(0);
-  first.number = static_cast<int32_t>(launches.size()) + 1;
+  first.begun = mirror.begunPlace(place.branch);
+  first.number = static_cast<int32_t>(launches.size());
   return first;
 }
 
-Status Recorder::enqueued(RecordedLaunch launch, void *const *args, int32_t count) {
-  const int32_t kernel = launch.kernel;
-  if (Status known = checkArguments(kernel, count); !known)
+Status Recorder::enqueued(RecordedLaunch launch, void *const *args, int32_t count, bool isOpen) {
+  if (Status known = checkArguments(launch.kernel, count); !known)
     return known;
-  Expected<int64_t> items = itemsOf(kernel, launch.grid);
+  Expected<int64_t> items = itemsOf(launch.kernel, launch.grid);
   if (!items)
     return items.takeError();
   launch.ctas = std::clamp<int64_t>((*items + device.workersPerCta - 1) / device.workersPerCta, 1, device.ctas);
-  k2rt_ir_gpu_launch first = parameterOf(launch.grid);
+  Expected<Branches::Place> place = branches->next(launch.ctas, isOpen);
+  if (!place)
+    return place.takeError();
+  launch.group = place->group;
+  launches.push_back(launch);
+  Status launched = addNode(launch, *place, args, count);
+  if (launched)
+    return branches->launched();
+  Error error = launched.takeError();
+  error.message += std::string(" on kernel ") + bundle.program.kernelName(launch.kernel);
+  return error;
+}
+
+Status Recorder::addNode(const RecordedLaunch &launch, const Branches::Place &place, void *const *args, int32_t count) {
+  k2rt_ir_gpu_launch first = parameterOf(launch.grid, place);
   std::vector<void *> values(args, args + count), parameters = {&first};
   for (void *&value : values) {
     if (value == &step)
@@ -180,17 +198,10 @@ Status Recorder::enqueued(RecordedLaunch launch, void *const *args, int32_t coun
   config.gridDimX = static_cast<unsigned>(launch.ctas);
   config.blockDimX = static_cast<unsigned>(device.threads);
   config.gridDimY = config.gridDimZ = config.blockDimY = config.blockDimZ = 1;
-  config.hStream = stream;
-  const auto function = reinterpret_cast<CUfunction>(modules.kernel(static_cast<size_t>(kernel)));
-  launch.group = first.number;
-  launches.push_back(launch);
-  Status launched = driver.call<&Cuda::cuLaunchKernelEx>(static_cast<const CUlaunchConfig *>(&config), function,
-                                                         parameters.data(), nullptr);
-  if (launched)
-    return launched;
-  Error error = launched.takeError();
-  error.message += std::string(" on kernel ") + bundle.program.kernelName(kernel);
-  return error;
+  config.hStream = place.stream;
+  const auto function = reinterpret_cast<CUfunction>(modules.kernel(static_cast<size_t>(launch.kernel)));
+  return driver.call<&Cuda::cuLaunchKernelEx>(static_cast<const CUlaunchConfig *>(&config), function, parameters.data(),
+                                              nullptr);
 }
 
 } // namespace k2c::runtime

@@ -1,9 +1,11 @@
-// Records a program's step function as a graph: what it enqueues becomes nodes of one stream, in order.
+// Records a program's step function as a graph: what it enqueues becomes nodes, in order but for those of a group
+// (Branches.h).
 //
 //   copy of the step -> kernel -> kernel -> ... -> copy of the status
 #ifndef K2RT_DEVICE_CUDA_RECORDER_H
 #define K2RT_DEVICE_CUDA_RECORDER_H
 
+#include "device/cuda/Branches.h"
 #include "device/cuda/Modules.h"
 #include "device/cuda/RecordedStep.h"
 #include "device/cuda/StepMirror.h"
@@ -39,10 +41,11 @@ private:
   static int32_t collectiveWait(k2rt_ir_worker *worker, int32_t site);
   static int32_t enqueue(k2rt_ir_worker *worker, int32_t kernel, const k2rt_ir_grid *grid, int64_t layer,
                          void *const *args, int32_t count, int32_t nowait);
-  Status enqueued(RecordedLaunch launch, void *const *args, int32_t count);
+  Status enqueued(RecordedLaunch launch, void *const *args, int32_t count, bool isOpen);
+  Status addNode(const RecordedLaunch &launch, const Branches::Place &place, void *const *args, int32_t count);
   Status checkArguments(int32_t kernel, int32_t count) const;
   Expected<int64_t> itemsOf(int32_t kernel, const k2rt_ir_grid &grid) const;
-  k2rt_ir_gpu_launch parameterOf(const k2rt_ir_grid &grid) const;
+  k2rt_ir_gpu_launch parameterOf(const k2rt_ir_grid &grid, const Branches::Place &place) const;
   int32_t refuse(const char *call);
   k2rt_ir_worker worker();
   Status capture(k2rt_ir_step_fn entry);
@@ -55,6 +58,7 @@ private:
   const LaunchMemory memory;
   k2rt_ir_api api = {};
   CUstream stream = nullptr;
+  std::optional<Branches> branches;
   std::vector<RecordedLaunch> launches;
   k2rt_ir_step step = {};      ///< as the program sees it
   std::optional<Error> failed; ///< the first
