@@ -66,7 +66,14 @@ void launch(Driver &driver, Executable &executable, Stream &stream) {
     std::vector<Queue::OperationId> after;
     for (const uint32_t earlier : node.after)
       after.push_back(all[earlier]);
-    all.push_back(driver.queue.add(node.work, node.after.empty() ? before : after));
+    Work work = node.work;
+    auto *mark = std::get_if<Mark>(&work.body);
+    Event *event = mark ? driver.events.find(mark->event) : nullptr;
+    if (event)
+      mark->record = ++event->records;
+    all.push_back(driver.queue.add(std::move(work), node.after.empty() ? before : after));
+    if (event)
+      event->operation = all.back();
   }
   before.insert(before.end(), all.begin(), all.end());
   stream.tail = {driver.queue.add({stream.context, Join{}}, before)};

@@ -2,7 +2,8 @@
 //
 // A stream is what its next operation comes behind; waiting for an event adds what the event was recorded behind, and
 // is no operation of its own. In a capture the same is said of the nodes of its graph, and waiting for an event that
-// was recorded there makes a stream a part of the capture.
+// was recorded there makes a stream a part of the capture. An event that is recorded as a node is what each launch of
+// the graph records.
 //
 //===----------------------------------------------------------------------===//
 #include "Driver.h"
@@ -165,6 +166,20 @@ CUresult cuEventRecord(CUevent handle, CUstream streamHandle) {
     CUresult error = CUDA_SUCCESS;
     Event *event = driver.event(handle, error);
     return event ? record(driver, idOf(handle), *event, stream) : error;
+  });
+}
+
+CUresult cuEventRecordWithFlags(CUevent handle, CUstream streamHandle, unsigned flags) {
+  return enterStream(Entry::cuEventRecordWithFlags, streamHandle, [&](Driver &driver, Stream &stream) {
+    CUresult error = CUDA_SUCCESS;
+    Event *event = driver.event(handle, error);
+    const bool isNode = flags == CU_EVENT_RECORD_EXTERNAL && stream.capture != 0;
+    if (flags != 0 && !isNode)
+      return CUDA_ERROR_INVALID_VALUE;
+    if (!event || !isNode)
+      return event ? record(driver, idOf(handle), *event, stream) : error;
+    return event->context == stream.context ? driver.enqueue(stream, {stream.context, Mark{idOf(handle), 0}})
+                                            : CUDA_ERROR_INVALID_HANDLE;
   });
 }
 

@@ -61,6 +61,33 @@ TEST(Graphs, ACaptureOfTwoStreamsRunsOverAndOver) {
     });
 }
 
+TEST(Graphs, EachLaunchRecordsTheEventsThatAreNodes) {
+  run({}, [](TestDriver &driver) {
+    Fork fork{driver};
+    const CUevent begin = driver.event(0), end = driver.event(0);
+    EXPECT_EQ(driver.cuEventRecordWithFlags(begin, fork.first, CU_EVENT_RECORD_EXTERNAL), CUDA_ERROR_INVALID_VALUE);
+    CUgraph graph = nullptr;
+    EXPECT_EQ(driver.cuMemsetD8Async(fork.memory, 0, 256, fork.first), CUDA_SUCCESS);
+    EXPECT_EQ(driver.cuStreamSynchronize(fork.first), CUDA_SUCCESS);
+    EXPECT_EQ(driver.cuStreamBeginCapture_v2(fork.first, CU_STREAM_CAPTURE_MODE_GLOBAL), CUDA_SUCCESS);
+    EXPECT_EQ(driver.cuEventRecordWithFlags(begin, fork.first, 2), CUDA_ERROR_INVALID_VALUE);
+    EXPECT_EQ(driver.cuEventRecordWithFlags(begin, fork.first, CU_EVENT_RECORD_EXTERNAL), CUDA_SUCCESS);
+    EXPECT_EQ(driver.launch(fork.increase, fork.first, 1, 1, fork.memory, 1), CUDA_SUCCESS);
+    EXPECT_EQ(driver.cuEventRecordWithFlags(end, fork.first, CU_EVENT_RECORD_EXTERNAL), CUDA_SUCCESS);
+    EXPECT_EQ(driver.cuStreamEndCapture(fork.first, &graph), CUDA_SUCCESS);
+    const CUgraphExec executable = fork.instantiate(graph);
+    float milliseconds = -1;
+    EXPECT_EQ(driver.cuEventElapsedTime(&milliseconds, begin, end), CUDA_ERROR_INVALID_HANDLE);
+    for (int i = 0; i < 3; ++i) {
+      EXPECT_EQ(driver.cuGraphLaunch(executable, fork.first), CUDA_SUCCESS);
+      EXPECT_EQ(driver.cuEventElapsedTime(&milliseconds, begin, end), CUDA_ERROR_NOT_READY);
+      EXPECT_EQ(driver.cuStreamSynchronize(fork.first), CUDA_SUCCESS);
+      EXPECT_EQ(driver.cuEventElapsedTime(&milliseconds, begin, end), CUDA_SUCCESS);
+      EXPECT_GT(milliseconds, 0);
+    }
+  });
+}
+
 TEST(Graphs, LaunchesOfAGraphComeOneBehindTheOther) {
   for (const char *seed : {"1", "2", "3", "4", "5", "6"})
     run({{"K2C_EMULATED_SEED", seed}}, [](TestDriver &driver) {

@@ -189,6 +189,26 @@ TEST_F(CudaRun, RefusesALibraryThatIsNoDriver) {
       << said;
 }
 
+TEST_F(CudaRun, RecordsTimesInATracedRunAlone) {
+  const FakeGpuBundle fake;
+  EXPECT_EQ(run(fake), "");
+  EXPECT_EQ(cuda.calls("cuEventRecordWithFlags") + cuda.calls("cuEventElapsedTime"), 0);
+  cuda.reset();
+  options.traceFile = fake.path("trace.json");
+  EXPECT_EQ(run(fake), "");
+  expectTokens();
+  EXPECT_EQ(cuda.calls("cuEventRecordWithFlags"), 2 * (1 + 2 * 4)); // of both graphs: the step, and ends of launches
+  EXPECT_EQ(cuda.calls("cuEventElapsedTime"), 2 * 4 * cuda.calls("cuGraphLaunch"));
+  EXPECT_EQ(cuda.alive(), 0);
+  for (const char *call : {"cuEventRecordWithFlags", "cuEventElapsedTime"}) {
+    cuda.reset();
+    cuda.fail(call, 3, 999);
+    const std::string said = run(fake);
+    EXPECT_EQ(said.find(call + std::string(": failed with CUDA_ERROR_UNKNOWN (999), unknown error")), 0u) << said;
+    EXPECT_EQ(cuda.alive(), 0);
+  }
+}
+
 /// Every entry point that the runtime calls, and whether its failure ends the run.
 TEST_F(CudaRun, NamesTheCallThatFailsAndLeavesNothingBehind) {
   const FakeGpuBundle fake;

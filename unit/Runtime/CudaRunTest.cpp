@@ -77,13 +77,26 @@ TEST(CudaCommands, ForceRoutesAndCountExperts) {
   EXPECT_EQ(json::parse(a), json::parse(b));
 }
 
-TEST(CudaCommands, TraceWholeSteps) {
+TEST(CudaCommands, TraceStepsAndTheirKernels) {
   const FakeGpuBundle gpu;
   const FakeBundle other;
   const Outcome traced = runOnFake(gpu, with({"generate", "-n", "2", "--trace", other.path("t.json")}));
   EXPECT_EQ(traced.exitCode, 0) << traced.err;
   std::ifstream file(other.path("t.json"));
-  EXPECT_NE(json::parse(file).dump().find("step"), std::string::npos);
+  std::map<std::string, int> events;
+  std::map<std::string, json> last;
+  const json trace = json::parse(file);
+  for (const json &event : trace["traceEvents"]) {
+    ++events[event["name"]];
+    last[event["name"]] = event;
+  }
+  for (const char *name : {"step", "append", "capture", "check_mode", "logits"})
+    EXPECT_EQ(events[name], 2) << name;
+  EXPECT_EQ(last["check_mode"]["args"],
+            json::parse(R"({"variant":"only","worker":0,"begin":0,"end":5,"rows":1,"step":1})"));
+  EXPECT_EQ(last["append"]["args"]["end"], 1);
+  EXPECT_EQ(events["thread_name"], 5); // a branch each, and steps
+  EXPECT_EQ(last["thread_name"]["args"]["name"], "steps");
 }
 
 TEST(CudaCommands, RefuseFlagsOfAnotherDevice) {

@@ -24,16 +24,16 @@ static std::string plain(const std::string &name) {
   return text;
 }
 
-void TraceFile::beginRank(int32_t rank, int64_t ranks, int32_t ofWorkers) {
+void TraceFile::beginRank(int32_t rank, int64_t ranks, int32_t ofWorkers, const std::string &track) {
   process = rank + 1;
   workers = ofWorkers;
   const std::string name = ranks > 1 ? "rank " + std::to_string(rank) : "k2rt";
   std::fprintf(file, "%s{\"name\":\"process_name\",\"ph\":\"M\",\"pid\":%d,\"args\":{\"name\":\"%s\"}}",
                hasEvents ? ",\n" : "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n", process, name.c_str());
   hasEvents = true;
-  for (int32_t track = 0; track <= workers; ++track)
+  for (int32_t number = 0; number <= workers; ++number)
     std::fprintf(file, ",\n{\"name\":\"thread_name\",\"ph\":\"M\",\"pid\":%d,\"tid\":%d,\"args\":{\"name\":\"%s\"}}",
-                 process, track, (track == workers ? "steps" : "worker " + std::to_string(track)).c_str());
+                 process, number, (number == workers ? "steps" : track + " " + std::to_string(number)).c_str());
 }
 
 /// What a site does; of those behind the program's own, what ranks tell each other of a step.
@@ -87,7 +87,7 @@ void TraceFile::write(int32_t ring, const TraceRecord &record, const Program &pr
 }
 
 void TraceFile::write(const Trace &trace, int32_t rank, const Program &program, const Manifest &manifest) {
-  beginRank(rank, manifest.ranks.count, trace.workers());
+  beginRank(rank, manifest.ranks.count, trace.workers(), manifest.device ? "branch" : "worker");
   for (int32_t ring = 0; ring < trace.workers() + Trace::otherRings; ++ring)
     for (int64_t i = 0; i < trace.count(ring); ++i)
       write(ring, trace.at(ring, i), program, manifest);

@@ -19,8 +19,9 @@ public:
   /// Begins the file now, so that a bad path fails before the run; it is there when it is finished.
   static Expected<std::unique_ptr<TraceFile>> create(const std::string &path);
 
-  /// A rank, whose process is the next events' and has a track a worker; `ranks`: of the program.
-  void beginRank(int32_t rank, int64_t ranks, int32_t workers);
+  /// A rank, whose process is the next events' and has a track a worker, `track` and its number; `ranks`: of the
+  /// program.
+  void beginRank(int32_t rank, int64_t ranks, int32_t workers, const std::string &track = "worker");
   /// A record of ring `ring` of that rank. What it says may come from another host: names are looked up, not trusted.
   void write(int32_t ring, const TraceRecord &record, const Program &program, const Manifest &manifest);
   /// All that `trace` has, of the rank that runs here.

@@ -293,6 +293,10 @@ FAKE_EXPORT CUresult cuEventRecord(CUevent, CUstream) {
   FAKE_ENTRY(cuEventRecord);
   return CUDA_SUCCESS;
 }
+FAKE_EXPORT CUresult cuEventRecordWithFlags(CUevent, CUstream, unsigned flags) {
+  FAKE_ENTRY(cuEventRecordWithFlags);
+  return flags == CU_EVENT_RECORD_EXTERNAL && state().capturing ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
 FAKE_EXPORT CUresult cuStreamWaitEvent(CUstream, CUevent, unsigned) {
   FAKE_ENTRY(cuStreamWaitEvent);
   return CUDA_SUCCESS;

@@ -156,7 +156,8 @@ Status CudaDevice::loadCode(const RankMemory &memory) {
     return loaded.takeError();
   modules.emplace(std::move(*loaded));
   const k2rt_limits &limits = bundle.manifest.limits;
-  Recorder recorder(*driver, bundle, *modules, *mirror, {scratch.get(), weights->slots(), &memory});
+  Recorder recorder(*driver, bundle, *modules, *mirror, {scratch.get(), weights->slots(), &memory},
+                    /*isTraced=*/trace != nullptr);
   const std::pair<RecordedStep *, int64_t> graphs[] = {{&fewRows, limits.max_sequences},
                                                        {&allRows, limits.step_tokens}};
   for (const auto &[known, rows] : graphs) {
@@ -278,10 +279,12 @@ Status CudaDevice::run(k2rt_ir_step_fn) {
   if (!done)
     return done;
   sampling.run(step);
-  if (trace)
-    trace->record(0, {begin, Trace::nowNs(), step.seq_rows, step.output_rows, step.layer_rows, steps, -1, 0});
+  if (trace) {
+    done = recorded().trace(*driver, step, steps, begin, *trace);
+    trace->record(workers(), {begin, Trace::nowNs(), step.seq_rows, step.output_rows, step.layer_rows, steps, -1, 0});
+  }
   ++steps;
-  return {};
+  return done;
 }
 
 StepResults CudaDevice::results() const {

@@ -45,8 +45,8 @@ public:
   static Expected<std::unique_ptr<CudaDevice>> create(const Bundle &bundle, const CudaOptions &options);
   ~CudaDevice() override;
 
-  /// None records its launches: a trace has whole steps.
-  int32_t workers() const override { return 0; }
+  /// In a trace, one for each branch of the graph.
+  int32_t workers() const override { return K2RT_GPU_BRANCHES; }
   Expected<std::byte *> allocate(int64_t bytes, const char *purpose, MemoryUse use) override;
   Status load(const RankMemory &memory, Trace *trace) override;
   void use(const void *const *weights) override;

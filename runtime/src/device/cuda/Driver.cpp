@@ -40,4 +40,8 @@ Expected<Event> createEvent(const Driver &driver) {
   return make<Event, &Cuda::cuEventCreate>(driver, "", CUevent(), CU_EVENT_DISABLE_TIMING);
 }
 
+Expected<Event> createTimedEvent(const Driver &driver) {
+  return make<Event, &Cuda::cuEventCreate>(driver, "", CUevent(), 0u);
+}
+
 } // namespace k2c::runtime

@@ -43,6 +43,8 @@ Expected<DeviceBytes> allocateOnDevice(const Driver &driver, int64_t bytes, cons
 Expected<PinnedBytes> allocatePinned(const Driver &driver, int64_t bytes, const char *purpose);
 Expected<Stream> createStream(const Driver &driver);
 Expected<Event> createEvent(const Driver &driver);
+/// One that cuEventElapsedTime takes.
+Expected<Event> createTimedEvent(const Driver &driver);
 
 } // namespace k2c::runtime
 

@@ -14,9 +14,9 @@ static constexpr int32_t recordingFailed = -1;
 static constexpr int64_t maxFactor = int64_t(1) << 20; // of a grid: slots, rows of an item, items of a block
 
 Recorder::Recorder(const Driver &driver, const Bundle &bundle, const Modules &modules, const StepMirror &mirror,
-                   const LaunchMemory &memory)
-    : driver(driver), bundle(bundle), device(*bundle.manifest.device), modules(modules), mirror(mirror),
-      memory(memory) {
+                   const LaunchMemory &memory, bool isTraced)
+    : driver(driver), bundle(bundle), device(*bundle.manifest.device), modules(modules), mirror(mirror), memory(memory),
+      isTraced(isTraced) {
   api.launch = reinterpret_cast<void *>(&Recorder::launch);
   api.launch_nowait = reinterpret_cast<void *>(&Recorder::launch);
   api.barrier = reinterpret_cast<void *>(&Recorder::barrier);
@@ -45,6 +45,7 @@ Expected<RecordedStep> Recorder::record(k2rt_ir_step_fn entry, int64_t rows, CUs
   step = mirror.recorded(rows);
   failed.reset();
   launches.clear();
+  times = {};
   Expected<Branches> beside = Branches::create(driver, on, device.ctas);
   if (!beside)
     return beside.takeError();
@@ -62,12 +63,15 @@ Expected<RecordedStep> Recorder::record(k2rt_ir_step_fn entry, int64_t rows, CUs
   CUgraphExec executable = nullptr;
   if (Status built = driver.call<&Cuda::cuGraphInstantiateWithFlags>(&executable, graph.get(), 0ull); !built)
     return built.takeError();
-  return RecordedStep{GraphExecutable(driver, executable), std::move(launches)};
+  return RecordedStep{GraphExecutable(driver, executable), std::move(launches), std::move(times)};
 }
 
 Status Recorder::capture(k2rt_ir_step_fn entry) {
   if (Status copied = mirror.copyToDevice(stream); !copied)
     return copied;
+  if (isTraced)
+    if (Status marked = mark(times.begin, stream); !marked)
+      return marked;
   k2rt_ir_worker one = worker();
   const int32_t result = entry(&one);
   if (failed)
@@ -76,6 +80,15 @@ Status Recorder::capture(k2rt_ir_step_fn entry) {
     return Error{K2RT_KERNEL_FAILED, "program.so",
                  "the step failed with " + std::to_string(result) + " while it was recorded", ""};
   return mirror.copyStatusBack(stream);
+}
+
+/// Each run of the graph records the event, which is made here.
+Status Recorder::mark(Event &event, CUstream on) {
+  Expected<Event> made = createTimedEvent(driver);
+  if (!made)
+    return made.takeError();
+  event = std::move(*made);
+  return driver.call<&Cuda::cuEventRecordWithFlags>(event.get(), on, CU_EVENT_RECORD_EXTERNAL);
 }
 
 int32_t Recorder::refuse(const char *call) {
@@ -176,9 +189,17 @@ Status Recorder::enqueued(RecordedLaunch launch, void *const *args, int32_t coun
   Expected<Branches::Place> place = branches->next(launch.ctas, isOpen);
   if (!place)
     return place.takeError();
+  launch.branch = place->branch;
   launch.group = place->group;
   launches.push_back(launch);
-  Status launched = addNode(launch, *place, args, count);
+  std::pair<Event, Event> ends;
+  Status launched = isTraced ? mark(ends.first, place->stream) : Status();
+  if (launched)
+    launched = addNode(launch, *place, args, count);
+  if (launched && isTraced)
+    launched = mark(ends.second, place->stream);
+  if (isTraced)
+    times.kernels.push_back(std::move(ends));
   if (launched)
     return branches->launched();
   Error error = launched.takeError();

@@ -25,8 +25,9 @@ struct LaunchMemory {
 class Recorder {
 public:
   /// All that it refers to outlives it.
+  /// `isTraced`: graphs record when each launch begins and ends.
   Recorder(const Driver &driver, const Bundle &bundle, const Modules &modules, const StepMirror &mirror,
-           const LaunchMemory &memory);
+           const LaunchMemory &memory, bool isTraced);
 
   /// Runs `entry` on one worker, for steps of at most `rows` rows. Refuses what a program of processors asks for, and
   /// launches that are not as the manifest says.
@@ -49,6 +50,7 @@ private:
   int32_t refuse(const char *call);
   k2rt_ir_worker worker();
   Status capture(k2rt_ir_step_fn entry);
+  Status mark(Event &event, CUstream on);
 
   const Driver &driver;
   const Bundle &bundle;
@@ -56,10 +58,12 @@ private:
   const Modules &modules;
   const StepMirror &mirror;
   const LaunchMemory memory;
+  const bool isTraced;
   k2rt_ir_api api = {};
   CUstream stream = nullptr;
   std::optional<Branches> branches;
   std::vector<RecordedLaunch> launches;
+  StepTimes times;
   k2rt_ir_step step = {};      ///< as the program sees it
   std::optional<Error> failed; ///< the first
 };
