@@ -31,6 +31,7 @@ config.substitutions.append(("%k2c_obj", quoted(config.k2c_obj_root)))
 harness = os.path.join(config.test_source_root, "Harness")
 config.substitutions.append(("%harness", quoted(harness)))
 config.substitutions.append(("%poison", quoted(os.path.join(config.test_exec_root, "k2rt-poison.so"))))
+config.substitutions.append(("%recording", quoted(os.path.join(config.test_exec_root, "k2c-recording-driver.so"))))
 objects = os.path.join(config.k2c_obj_root, "test-bundles", "objects")
 # lit runs a test on each processor, so a compile has one.
 config.substitutions.append(("%compile", "k2c compile --compute f32 --jobs 1 --cache-dir " + quoted(objects)))
