@@ -40,8 +40,7 @@ struct EmitKernels : impl::EmitKernelsBase<EmitKernels> {
       return success();
     const TileConfig tile = tileConfig(kernel.getTileAttr());
     auto gpu = getOperation()->getAttrOfType<kern::GpuAttr>(kern::KernDialect::targetAttrName);
-    OwningOpRef<ModuleOp> code = gpu
-                                     ? emitWarpKernel(&getContext(), described->desc, tile, symbol, gpu.getWorkers())
+    OwningOpRef<ModuleOp> code = gpu ? emitWarpKernel(&getContext(), described->desc, tile, symbol, gpu.getWorkers())
                                      : emitKernel(&getContext(), described->desc, tile, symbol);
     if (!code)
       return failure();
