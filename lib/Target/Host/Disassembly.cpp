@@ -7,12 +7,9 @@
 //===----------------------------------------------------------------------===//
 #include "k2c/Target/Disassembly.h"
 
-#include "llvm/ADT/SmallString.h"
+#include "ToolOutput.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringMap.h"
-#include "llvm/Support/FileSystem.h"
-#include "llvm/Support/FileUtilities.h"
-#include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Program.h"
 #include <map>
 #include <vector>
@@ -22,26 +19,6 @@ using llvm::StringRef;
 namespace k2c {
 
 static constexpr const char *disassembler = "llvm-objdump-22";
-
-/// Runs the program at `tool` with `arguments` and returns what it prints. Error: what it says, at `place`.
-static Expected<std::string> outputOf(const std::string &tool, std::vector<StringRef> arguments,
-                                      const std::string &place) {
-  llvm::SmallString<128> out, messages;
-  for (llvm::SmallString<128> *file : {&out, &messages})
-    if (std::error_code error = llvm::sys::fs::createTemporaryFile("k2c-assembly", "txt", *file))
-      return Error{"the folder of temporary files", error.message(), "set TMPDIR to a folder that can be written"};
-  llvm::FileRemover removeOut(out), removeMessages(messages);
-  arguments.insert(arguments.begin(), tool);
-  std::string said;
-  const int status =
-      llvm::sys::ExecuteAndWait(tool, arguments, std::nullopt, {StringRef(), out, messages}, 0, 0, &said);
-  if (auto log = llvm::MemoryBuffer::getFile(messages); log && status != 0)
-    said += (*log)->getBuffer().rtrim().str();
-  auto text = llvm::MemoryBuffer::getFile(out);
-  if (status != 0 || !text)
-    return Error{place, std::string(disassembler) + " failed: " + said, "compile it again"};
-  return (*text)->getBuffer().str();
-}
 
 namespace {
 
@@ -95,11 +72,15 @@ Expected<std::optional<std::string>> disassemble(const std::string &path, const 
   if (!tool)
     return std::optional<std::string>();
   const std::string only = "--disassemble-symbols=" + symbol;
-  Expected<std::string> printed = outputOf(*tool, {"--disassemble", "--no-show-raw-insn", only, path}, path);
-  if (!printed)
-    return printed.takeError();
+  Expected<ToolOutput> printed = runTool(*tool, {"--disassemble", "--no-show-raw-insn", only, path}, path);
+  if (!printed) {
+    Error error = printed.takeError();
+    if (error.remedy.empty())
+      error.remedy = "compile it again";
+    return error;
+  }
   std::vector<Instruction> code;
-  for (StringRef line : llvm::split(StringRef(*printed), '\n'))
+  for (StringRef line : llvm::split(StringRef(printed->out), '\n'))
     if (std::optional<Instruction> instruction = instructionOf(line))
       code.push_back(std::move(*instruction));
   if (code.empty())

@@ -1,9 +1,11 @@
 //===- Objects.cpp - Compiles in child processes, keeps objects in a cache --------------------===//
 //
-// An object is what a code generator makes of a module: of the host's an object file, of a GPU's a text.
+// An object is what a code generator makes of a module: of the host's an object file, of a GPU's a text, and what ptxas
+// makes of that.
 //
 // A child builds the module on its own context (the parent's thread pool does not survive fork), generates code and
-// renames the finished object into place; it speaks to the parent through a pipe: nothing = done, text = the failure.
+// renames the finished object into place; it speaks to the parent through a pipe: nothing = done, text = the failure,
+// behind a zero byte what to do.
 //
 // A cache folder that cannot be written is no obstacle: the object goes to the spare folder, and the child says why
 // with status 0.
@@ -128,12 +130,10 @@ void onFatalError(void *pipe, const char *reason, bool) {
     diagnostics += (diagnostics.empty() ? "" : "; ") + diagnostic.str();
     return mlir::success();
   });
-  mlir::OwningOpRef<mlir::ModuleOp> module = job.code.build(&context);
-  if (!module)
-    leaveWith(pipe, diagnostics.empty() ? "no code could be emitted" : diagnostics);
-  Expected<std::string> object = job.generate(*module);
+  Expected<std::string> object = job.make(context);
   if (!object)
-    leaveWith(pipe, object.error().message + (diagnostics.empty() ? "" : ": " + diagnostics));
+    leaveWith(pipe,
+              object.error().message + (diagnostics.empty() ? "" : ": " + diagnostics) + '\0' + object.error().remedy);
   const std::string refused = place.cached.empty() ? "" : keep(place.cached, *object);
   if (!place.cached.empty() && refused.empty())
     _exit(0);
@@ -147,7 +147,7 @@ void onFatalError(void *pipe, const char *reason, bool) {
 Expected<Child> startChild(size_t index, const FileJob &job, const Place &place) {
   int ends[2];
   if (pipe(ends) != 0)
-    return Error{job.code.name, std::string("cannot make a pipe: ") + std::strerror(errno), ""};
+    return Error{job.name, std::string("cannot make a pipe: ") + std::strerror(errno), ""};
   pid_t pid = fork();
   if (pid == 0) {
     // A child ends with its parent, and an interrupt is the parent's to report.
@@ -159,7 +159,7 @@ Expected<Child> startChild(size_t index, const FileJob &job, const Place &place)
   close(ends[1]);
   if (pid < 0) {
     close(ends[0]);
-    return Error{job.code.name, std::string("cannot start a compiling process: ") + std::strerror(errno), ""};
+    return Error{job.name, std::string("cannot start a compiling process: ") + std::strerror(errno), ""};
   }
   return Child{index, pid, ends[0], ""};
 }
@@ -184,8 +184,10 @@ bool readChild(Child &child, const FileJob &job, Status &failure, std::string &n
     child.text = "the compiling process ended with status " + std::to_string(WEXITSTATUS(status));
   if (status == 0 && !child.text.empty())
     note = child.text;
-  else if (!child.text.empty())
-    failure = Error{job.code.name, child.text, ""};
+  else if (!child.text.empty()) {
+    const auto [message, remedy] = llvm::StringRef(child.text).split('\0');
+    failure = Error{job.name, message.str(), remedy.str()};
+  }
   return true;
 }
 
@@ -211,6 +213,18 @@ Status waitForOne(std::vector<Child> &children, const std::vector<FileJob> &jobs
 std::string hashedName(const std::string &text, const std::string &suffix) {
   llvm::XXH128_hash_t hash = llvm::xxh3_128bits({reinterpret_cast<const uint8_t *>(text.data()), text.size()});
   return llvm::utohexstr(hash.high64, true, 16) + llvm::utohexstr(hash.low64, true, 16) + suffix;
+}
+
+FileJob moduleJob(const ObjectJob &code, std::string file,
+                  std::function<Expected<std::string>(mlir::ModuleOp)> generate) {
+  return {code.name, std::move(file),
+          [name = code.name, build = code.build,
+           generate = std::move(generate)](mlir::MLIRContext &context) -> Expected<std::string> {
+            mlir::OwningOpRef<mlir::ModuleOp> module = build(&context);
+            if (!module)
+              return Error{name, "no code could be emitted", ""};
+            return generate(*module);
+          }};
 }
 
 std::string objectName(const ObjectJob &job, const HostTarget &target, const std::string &generator) {
@@ -280,7 +294,7 @@ Expected<std::vector<std::string>> compileFiles(const std::vector<FileJob> &jobs
   for (size_t i = 0; i < places.size(); ++i) {
     paths.push_back(soundPath(places[i]));
     if (paths.back().empty())
-      return Error{jobs[i].code.name, "its object was removed or changed while others were compiled",
+      return Error{jobs[i].name, "its object was removed or changed while others were compiled",
                    "run the same command again"};
   }
   return paths;
@@ -290,8 +304,9 @@ Expected<std::vector<std::string>> compileObjects(const std::vector<ObjectJob> &
                                                   const ObjectOptions &options) {
   std::vector<FileJob> files;
   for (const ObjectJob &job : jobs)
-    files.push_back({job, objectName(job, target, codeGeneratorHash),
-                     [&](mlir::ModuleOp module) { return generateCode(module, target, job.name, CodeKind::Object); }});
+    files.push_back(moduleJob(job, objectName(job, target, codeGeneratorHash), [&](mlir::ModuleOp module) {
+      return generateCode(module, target, job.name, CodeKind::Object);
+    }));
   return compileFiles(files, options);
 }
 

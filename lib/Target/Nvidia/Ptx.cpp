@@ -134,8 +134,9 @@ Expected<std::vector<std::string>> compilePtx(const std::vector<PtxJob> &jobs, c
                                 target.arch + "\n" + std::to_string(target.ptxVersion) + "\n" +
                                 std::to_string(target.threads) + "\n" + std::to_string(target.workersPerCta()) +
                                 "\n" LLVM_VERSION_STRING "\n" + ptxGeneratorHash;
-    files.push_back({job.code, hashedName(decides, ".ptx"),
-                     [&](mlir::ModuleOp module) { return generatePtx(module, job.symbol, job.arguments, target); }});
+    files.push_back(moduleJob(job.code, hashedName(decides, ".ptx"), [&](mlir::ModuleOp module) {
+      return generatePtx(module, job.symbol, job.arguments, target);
+    }));
   }
   return compileFiles(files, options);
 }
