@@ -40,12 +40,16 @@ bool findLog(CUjit_option *options, void **values, unsigned count, Log &log) {
   return true;
 }
 
+void write(Log &log, const std::string &message) {
+  if (!log.text || log.bytes == 0)
+    return;
+  const size_t written = message.copy(log.text, log.bytes - 1);
+  log.text[written] = 0;
+  *log.used = reinterpret_cast<void *>(written);
+}
+
 CUresult refuse(Log &log, CUresult error, const std::string &message) {
-  if (log.text && log.bytes != 0) {
-    const size_t written = message.copy(log.text, log.bytes - 1);
-    log.text[written] = 0;
-    *log.used = reinterpret_cast<void *>(written);
-  }
+  write(log, message);
   return k2c::emulated::refuse(error, message);
 }
 
@@ -93,8 +97,10 @@ CUresult load(Driver &driver, const char *code, Log &log, Library &library) {
   const std::string magic(code, strnlen(code, 4));
   if (magic == "\x7f"
                "ELF" ||
-      magic == "\x50\xed\x55\xba")
-    return refuse(log, CUDA_ERROR_NO_BINARY_FOR_GPU, "the image is code of a device; give PTX");
+      magic == "\x50\xed\x55\xba") {
+    write(log, "the image is code of a device; give PTX"); // which the error says, too: who has PTX gives that next
+    return CUDA_ERROR_NO_BINARY_FOR_GPU;
+  }
   k2c::Expected<ptx::Module> module = ptx::parse(code, "library");
   if (!module)
     return refuse(log, CUDA_ERROR_INVALID_PTX, module.error().text());

@@ -155,8 +155,11 @@ Expected<CachedBundle> compileCached(CompileOptions options) {
 
 namespace {
 
-/// HASH.o, and HASH.o.sum beside it.
-bool isObject(const fs::path &file) { return file.extension() == ".o" || file.stem().extension() == ".o"; }
+/// HASH.o, HASH.ptx or HASH.cubin, and its sum beside it, as HASH.o.sum.
+bool isObject(const fs::path &file) {
+  const fs::path name = file.extension() == ".sum" ? file.stem() : file;
+  return name.extension() == ".o" || name.extension() == ".ptx" || name.extension() == ".cubin";
+}
 
 Expected<fs::path> cacheFolder() {
   const std::string folder = userCacheFolder();

@@ -75,15 +75,19 @@ Status fillBundle(CompilePipeline &pipeline, Inputs &inputs, const CompileOption
   // What the bundle says of its program stands in the runtime form; the llvm form follows from it.
   if (Status status = pipeline.runTo(Form::Runtime); !status)
     return status;
-  const ProgramFacts program = programFacts(pipeline.module());
+  const ProgramFacts program = programFacts(pipeline.module(), pipeline.codes());
   const WeightMap weights = weightMapOf(pipeline.module(), inputs.spec);
   if (Status status = pipeline.runTo(Form::Llvm); !status)
     return status;
   if (Status status = linkProgram(pipeline, inputs, options, bundle.path() + "/program.so"); !status)
     return status;
-  if (inputs.gpu)
-    if (Status status = writePtx(pipeline, inputs, options, bundle.path()); !status)
-      return status;
+  BundleFacts facts;
+  if (inputs.gpu) {
+    Expected<std::string> ptxas = writeGpuCode(pipeline, inputs, options, bundle.path());
+    if (!ptxas)
+      return ptxas.takeError();
+    facts.ptxas = std::move(*ptxas);
+  }
   if (Status status = packWeights(weights, inputs, options, bundle.path()); !status)
     return status;
   if (Status status = bundle.addRuntime(*runtime, inputs.source); !status)
@@ -95,7 +99,6 @@ Status fillBundle(CompilePipeline &pipeline, Inputs &inputs, const CompileOption
     return status;
   if (options.remark)
     options.remark(pipeline.remarks());
-  BundleFacts facts;
   facts.workerReserve = workerReserve(inputs);
   facts.codeBytes = bundle.codeBytes();
   facts.nodes = inputs.topology.nodes();
@@ -166,8 +169,10 @@ Status compile(const CompileOptions &asked) {
     return status;
   if (options.remark)
     options.remark(pipeline.remarks());
-  if (options.emit == ptxForm)
-    return writePtx(pipeline, *inputs, options, options.output);
+  if (options.emit == ptxForm) {
+    Expected<std::string> ptxas = writeGpuCode(pipeline, *inputs, options, options.output);
+    return ptxas ? Status() : Status(ptxas.takeError());
+  }
   return emitForm(pipeline, options, inputs->target);
 }
 

@@ -1,8 +1,11 @@
-//===- EmitPtx.cpp - Kernels of a GPU as PTX files ------------------------===//
+//===- EmitPtx.cpp - Kernels of a GPU as PTX, and as cubins ------------------------===//
 //
-// A file a kernel, named by what it computes, as the objects of a processor are. The driver compiles them when a
-// program starts. Where ptxas is there it is asked what the machine code needs, which index.json says; a kernel that
-// does not fit into registers is refused.
+// A file a kernel, named by what it computes, as the objects of a processor are. Where ptxas is there the machine code
+// lies beside: a driver takes it as it is, where it would compile the text when a program starts.
+//
+//   ptx/<hash>.ptx      what any driver compiles
+//   cubin/<hash>.cubin  for the architecture alone
+//   ptx/index.json      of each its kernel's name, and what ptxas says
 //
 //===----------------------------------------------------------------------===//
 #include "Stages.h"
@@ -21,65 +24,98 @@ namespace k2c {
 
 namespace {
 
-/// What to make of the kernels of a module in the llvm form, and of which of `codes` each is.
-std::vector<PtxJob> ptxJobs(ModuleOp module, const std::vector<KernelCode> &codes) {
-  std::vector<PtxJob> jobs;
+/// What to make of a kernel, and of which code it is.
+struct Kernel {
+  PtxJob job;
+  const KernelCode *code;
+};
+
+/// The kernels of a module in the llvm form.
+std::vector<Kernel> kernelsOf(ModuleOp module, const std::vector<KernelCode> &codes) {
+  std::vector<Kernel> kernels;
   std::vector<ObjectJob> parts = programParts(module);
   for (ObjectJob &part : llvm::drop_begin(parts)) { // behind the host's
     const auto code = llvm::find_if(codes, [&](const KernelCode &each) { return each.symbol == part.name; });
-    jobs.push_back({std::move(part), code->function, code->arguments});
+    part.name = code->kernels.front();
+    kernels.push_back({{std::move(part), code->function, code->arguments}, &*code});
   }
-  return jobs;
+  return kernels;
 }
 
-/// What index.json says of a kernel; null: ptxas is not there.
-Expected<json> entryOf(const std::string &path, const KernelCode &code, const NvidiaTarget &target,
-                       const std::optional<std::string> &ptxas) {
-  json entry = {{"name", code.kernels.front()}, {"arch", target.arch},    {"class", "warp"},
-                {"registers", nullptr},         {"spill_bytes", nullptr}, {"shared_bytes", nullptr}};
-  if (!ptxas)
-    return entry;
-  Expected<PtxasReport> report = assemble(*ptxas, path, target.arch, path + ".cubin");
-  std::error_code error;
-  fs::remove(path + ".cubin", error);
-  if (!report)
-    return report.takeError();
-  entry.update(
-      {{"registers", report->registers}, {"spill_bytes", report->spillBytes}, {"shared_bytes", report->sharedBytes}});
+/// What index.json says of a kernel; of what ptxas says nulls where it is not there.
+json entryOf(const Kernel &kernel, const std::string &arch, const Cubin *cubin) {
+  json entry = {{"name", kernel.code->kernels.front()}, {"arch", arch}, {"class", "warp"}};
+  const std::pair<const char *, int64_t Cubin::*> numbers[] = {
+      {"registers", &Cubin::registers}, {"spill_bytes", &Cubin::spillBytes}, {"shared_bytes", &Cubin::sharedBytes}};
+  for (const auto &[name, number] : numbers)
+    entry[name] = cubin ? json(cubin->*number) : json();
   return entry;
+}
+
+/// The ptxas of this machine; of none the path is "".
+Expected<Ptxas> ptxasHere() {
+  const std::optional<std::string> path = findPtxas();
+  if (!path)
+    return Ptxas();
+  Expected<std::string> version = ptxasVersion(*path);
+  return version ? Expected<Ptxas>(Ptxas{*path, *version}) : version.takeError();
+}
+
+/// The cubins of the texts at `paths`.
+Expected<std::vector<Cubin>> cubinsOf(const std::vector<Kernel> &kernels, const std::vector<std::string> &paths,
+                                      const std::string &arch, const Ptxas &ptxas, const ObjectOptions &options) {
+  std::vector<CubinJob> jobs;
+  for (const auto &[kernel, path] : llvm::zip_equal(kernels, paths))
+    jobs.push_back({kernel.code->kernels.front(), path});
+  return compileCubins(jobs, arch, ptxas, options);
+}
+
+Status writeIn(const fs::path &folder, const std::string &name, const std::string &bytes) {
+  std::error_code error;
+  fs::create_directories(folder, error);
+  return writeFile((folder / name).string(), bytes);
 }
 
 } // namespace
 
-Status writePtx(CompilePipeline &pipeline, const Inputs &inputs, const CompileOptions &options,
-                const std::string &folder) {
-  const std::vector<KernelCode> &codes = pipeline.codes();
-  const std::vector<PtxJob> jobs = ptxJobs(pipeline.module(), codes);
-  const fs::path root = fs::path(folder) / "ptx";
-  std::error_code error;
-  fs::create_directories(root, error);
-  const std::string spare = (fs::path(folder) / "ptx.objects").string();
-  Expected<std::vector<std::string>> paths = compilePtx(jobs, *inputs.gpu, objectOptions(options, spare));
+Expected<std::string> writeGpuCode(CompilePipeline &pipeline, const Inputs &inputs, const CompileOptions &options,
+                                   const std::string &folder) {
+  Expected<Ptxas> ptxas = ptxasHere();
+  if (!ptxas)
+    return ptxas.takeError();
+  const std::vector<Kernel> kernels = kernelsOf(pipeline.module(), pipeline.codes());
+  std::vector<PtxJob> jobs;
+  for (const Kernel &kernel : kernels)
+    jobs.push_back(kernel.job);
+  const fs::path spare = fs::path(folder) / "ptx.objects";
+  const ObjectOptions objects = objectOptions(options, spare.string());
+  Expected<std::vector<std::string>> paths = compilePtx(jobs, *inputs.gpu, objects);
   if (!paths)
     return paths.takeError();
-  const std::optional<std::string> ptxas = findPtxas();
+  Expected<std::vector<Cubin>> cubins = std::vector<Cubin>();
+  if (!ptxas->path.empty())
+    cubins = cubinsOf(kernels, *paths, inputs.gpu->arch, *ptxas, objects);
+  if (!cubins)
+    return cubins.takeError();
   json index = json::object();
-  for (auto [job, path] : llvm::zip_equal(jobs, *paths)) {
-    Expected<std::string> text = readUserFile(path, int64_t(1) << 30);
+  for (size_t i = 0; i < kernels.size(); ++i) {
+    const std::string &hash = kernels[i].job.symbol;
+    const Cubin *const cubin = cubins->empty() ? nullptr : &(*cubins)[i];
+    Expected<std::string> text = readUserFile((*paths)[i], int64_t(1) << 30);
     if (!text)
       return text.takeError();
-    const fs::path file = root / (job.symbol + ".ptx");
-    if (Status status = writeFile(file.string(), *text); !status)
-      return status;
-    const auto code =
-        llvm::find_if(codes, [&, &symbol = job.symbol](const KernelCode &each) { return each.function == symbol; });
-    Expected<json> entry = entryOf(file.string(), *code, *inputs.gpu, ptxas);
-    if (!entry)
-      return entry.takeError();
-    index[job.symbol] = std::move(*entry);
+    if (Status status = writeIn(fs::path(folder) / "ptx", hash + ".ptx", *text); !status)
+      return status.takeError();
+    if (cubin)
+      if (Status status = writeIn(fs::path(folder) / "cubin", hash + ".cubin", cubin->code); !status)
+        return status.takeError();
+    index[hash] = entryOf(kernels[i], inputs.gpu->arch, cubin);
   }
+  std::error_code error;
   fs::remove_all(spare, error);
-  return writeFile((root / "index.json").string(), jsonText(index, 2) + "\n");
+  if (Status status = writeIn(fs::path(folder) / "ptx", "index.json", jsonText(index, 2) + "\n"); !status)
+    return status.takeError();
+  return ptxas->version;
 }
 
 } // namespace k2c

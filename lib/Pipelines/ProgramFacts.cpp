@@ -86,7 +86,7 @@ std::vector<SlotShares> slotShares(ModuleOp module) {
   return shares;
 }
 
-ProgramFacts programFacts(ModuleOp runtime) {
+ProgramFacts programFacts(ModuleOp runtime, const std::vector<KernelCode> &codes) {
   ProgramFacts facts;
   readModule(runtime, facts);
   facts.shares = slotShares(runtime);
@@ -94,7 +94,9 @@ ProgramFacts programFacts(ModuleOp runtime) {
     facts.cache.push_back({plane.getPlane().str(), plane.getCount(), plane.getWidth(), *dtypeOf(plane.getElement()),
                            plane.getPages(), plane.getGroup()});
   llvm::StringMap<int64_t> arguments;
-  runtime.walk([&](rt::LaunchOp op) { arguments[op.getKernel()] = static_cast<int64_t>(op.getArgs().size()); });
+  for (const KernelCode &code : codes)
+    for (const std::string &kernel : code.kernels)
+      arguments[kernel] = code.arguments;
   for (auto kernel : runtime.getOps<rt::KernelOp>()) {
     PackagedKernel packaged{kernel.getSymName().str(),
                             kernel.getHash().str(),

@@ -122,10 +122,11 @@ std::vector<ObjectJob> programParts(mlir::ModuleOp module);
 /// How `options` want objects made; those that the cache cannot keep go to `spareDir`.
 ObjectOptions objectOptions(const CompileOptions &options, const std::string &spareDir);
 
-/// The PTX of each kernel of a program of a GPU, as `folder`/ptx/<hash>.ptx, and index.json beside them: what ptxas
-/// says of each, where it is there. `pipeline` is at the llvm form.
-Status writePtx(CompilePipeline &pipeline, const Inputs &inputs, const CompileOptions &options,
-                const std::string &folder);
+/// The code of each kernel of a program of a GPU, as `folder`/ptx/<hash>.ptx and, where ptxas is there, as
+/// `folder`/cubin/<hash>.cubin; ptx/index.json has what ptxas says of each. Returns its version; "": it is not there.
+/// `pipeline` is at the llvm form.
+Expected<std::string> writeGpuCode(CompilePipeline &pipeline, const Inputs &inputs, const CompileOptions &options,
+                                   const std::string &folder);
 
 /// Objects of the host program and of the processor's kernels, linked to `path`. `pipeline` is at the llvm form.
 Status linkProgram(CompilePipeline &pipeline, const Inputs &inputs, const CompileOptions &options,

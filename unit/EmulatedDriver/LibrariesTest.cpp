@@ -55,12 +55,13 @@ TEST(Libraries, ATextIsForTheDevicesArchitecture) {
 }
 
 TEST(Libraries, CodeOfADeviceIsRefused) {
-  run({}, [](TestDriver &driver) {
+  const std::string text = run({}, [](TestDriver &driver) {
     for (const char *magic : {"\x7f"
                               "ELF\x02",
                               "\x50\xed\x55\xba\x01"})
       EXPECT_EQ(loadLog(driver, magic, CUDA_ERROR_NO_BINARY_FOR_GPU), "the image is code of a device; give PTX");
   });
+  EXPECT_FALSE(says(text, "give PTX")) << text;
 }
 
 TEST(Libraries, OtherOptionsOfTheCompilerAreRefused) {

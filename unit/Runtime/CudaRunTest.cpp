@@ -182,6 +182,7 @@ TEST(CudaCommands, SayWhatAKernelReturns) {
 
 TEST(CudaCommands, RefuseCodeThatDoesNotLoad) {
   FakeGpuBundle gpu;
+  gpu.leaveCubinsOut();
   gpu.writeFile("ptx/k0.ptx", "other");
   EXPECT_EQ(failing(3, runOnFake(gpu, with({"logits"}))),
             "run: error: cuLibraryLoadData: failed with CUDA_ERROR_INVALID_PTX (218), a PTX JIT compilation failed on "
@@ -195,6 +196,42 @@ TEST(CudaCommands, RefuseCodeThatDoesNotLoad) {
   gpu.manifest["kernels"][0]["hash"] = "k8";
   gpu.write();
   EXPECT_NE(failing(1, runOnFake(gpu, with({"logits"}))).find("ptx/k8.ptx"), std::string::npos);
+}
+
+TEST(CudaCommands, TakeCubinsOfTheVeryDevice) {
+  const std::string compiled = "run: note: the driver compiled the kernels from PTX: ";
+  FakeGpuBundle gpu;
+  EXPECT_EQ(runOnFake(gpu, with({"logits"})).err, "");
+  {
+    const DriverSays says("fail=cuLibraryLoadData:1:209");
+    const Outcome outcome = runOnFake(gpu, with({"logits"}));
+    EXPECT_EQ(outcome.exitCode, 0);
+    EXPECT_EQ(outcome.err, compiled + "it has no use for cubins of sm_90a\n");
+  }
+  gpu.manifest["device"]["arch"] = "sm_80";
+  gpu.write();
+  EXPECT_EQ(runOnFake(gpu, with({"logits"})).err, compiled + "the bundle's cubins are of sm_80 alone\n");
+  gpu.leaveCubinsOut();
+  EXPECT_EQ(runOnFake(gpu, with({"logits"})).err,
+            compiled + "the bundle has no cubins, as it was compiled without ptxas\n");
+}
+
+TEST(CudaCommands, RefuseCubinsThatDoNotLoad) {
+  const FakeGpuBundle gpu;
+  const DriverSays says("fail=cuLibraryLoadData:1:200");
+  EXPECT_EQ(failing(3, runOnFake(gpu, with({"logits"}))),
+            "run: error: cuLibraryLoadData: failed with CUDA_ERROR_INVALID_IMAGE (200), device kernel image is invalid "
+            "on kernel append of cubin/k0.cubin; install a driver that knows code of ptxas 13.0.88, or compile with an "
+            "earlier ptxas, which K2C_PTXAS names\n");
+}
+
+TEST(CudaCommands, RefuseCodeThatWasChanged) {
+  for (const char *file : {"ptx/k1.ptx", "cubin/k2.cubin"}) {
+    const FakeGpuBundle gpu;
+    std::fstream(gpu.path(file), std::ios::in | std::ios::out).seekp(3).put('!');
+    const std::string said = failing(1, runOnFake(gpu, with({"logits"})));
+    EXPECT_NE(said.find(std::string(file) + ": hashes to "), std::string::npos) << said;
+  }
 }
 
 TEST(CudaCommands, RefuseAProgramThatIsNotOfAGpu) {
@@ -218,10 +255,10 @@ TEST(CudaCommands, RefuseAProgramThatIsNotOfAGpu) {
 }
 
 TEST(CudaCommands, InfoSaysWhatTheDeviceTakes) {
-  const FakeGpuBundle gpu;
+  FakeGpuBundle gpu;
   const json info = jsonOnFake(gpu, {"info"});
   EXPECT_EQ(info["device"],
-            json::parse(R"({"arch":"sm_90a","driver":"CUDA 12.4","name":"Fake GPU","code":"ptx","ctas":3,
+            json::parse(R"({"arch":"sm_90a","driver":"CUDA 12.4","name":"Fake GPU","code":"cubin","ctas":3,
     "threads":64,"workers_per_cta":2,"memory_bytes":85899345920})"));
   const json &rank = info["ranks"][0];
   EXPECT_EQ(rank["owned"], json::parse(R"({"weights":4096,"cache":65536,"arena":65536,"workspace":27680,"graphs":0,
@@ -238,11 +275,20 @@ TEST(CudaCommands, InfoSaysWhatTheDeviceTakes) {
             std::string::npos);
   EXPECT_NE(runBundle(gpu, {"info", "--driver", "/nonexistent"}).out.find("device     sm_90a, no driver here\n"),
             std::string::npos);
+  EXPECT_NE(runOnFake(gpu, {"info"}).out.find("\ncode       cubins of ptxas 13.0.88 for sm_90a, and PTX\n"),
+            std::string::npos);
+  gpu.leaveCubinsOut();
+  EXPECT_EQ(jsonOnFake(gpu, {"info"})["device"]["code"], "ptx");
+  EXPECT_NE(runOnFake(gpu, {"info"})
+                .out.find("\ncode       PTX, which the driver compiles at each start: the bundle was "
+                          "compiled without ptxas\n"),
+            std::string::npos);
 }
 
 TEST(CudaManifest, RefusesWhatIsOutOfRange) {
   const std::tuple<const char *, json, std::string> wrong[] = {
       {"kind", "rocm", "kind: is \"rocm\", this runtime knows cuda"},
+      {"code", "sass", "code: is \"sass\", must be cubin or ptx"},
       {"arch", "gfx90", "arch: is \"gfx90\", must be sm_ and a number, as sm_80 or sm_90a"},
       {"arch", "sm_a", "arch: is \"sm_a\", must be sm_ and a number, as sm_80 or sm_90a"},
       {"arch", "sm_9000", "arch: is \"sm_9000\", must be sm_ and a number, as sm_80 or sm_90a"},

@@ -25,6 +25,23 @@ struct NvidiaTest : testing::Test {
   void TearDown() override { llvm::sys::fs::remove_directories(folder); }
   std::string path(const char *name) const { return (folder + "/" + name).str(); }
 
+  void script(const char *name, const std::string &text) {
+    std::ofstream(path(name)) << "#!/bin/sh\n" << text << "\n";
+    llvm::sys::fs::setPermissions(path(name), llvm::sys::fs::all_all);
+  }
+  /// The cubin of a text that is no kernel's, by the script or by a ptxas.
+  Expected<std::vector<Cubin>> assemble(const std::string &text, std::string ptxas = "") {
+    std::ofstream(path("k.ptx")) << text;
+    ObjectOptions options;
+    options.cacheDir = path("cache");
+    if (ptxas.empty())
+      ptxas = path("ptxas");
+    Expected<std::string> version = ptxasVersion(ptxas);
+    if (!version)
+      return version.takeError();
+    return compileCubins({{"linear", path("k.ptx")}}, target.arch, {ptxas, *version}, options);
+  }
+
   Expected<std::string> ptx(const std::string &text, const char *symbol = "k", int64_t arguments = 2) {
     mlir::OwningOpRef<mlir::ModuleOp> module = mlir::parseSourceString<mlir::ModuleOp>(text, &context);
     return ptxOf(*module, symbol, arguments, target);
@@ -44,6 +61,9 @@ const char *square = R"(
     %ok = llvm.mlir.constant(0 : i32) : i32
     llvm.return %ok : i32
   })";
+
+/// What a script begins with that is asked for its version.
+const std::string says = "[ $1 = --version ] && echo 'release 13.0, V13.0.88' && exit\n";
 
 size_t count(const std::string &text, const std::string &part) { return llvm::StringRef(text).count(part); }
 
@@ -104,29 +124,55 @@ TEST_F(NvidiaTest, TextsAreKeptByWhatDecidesThem) {
 }
 
 TEST_F(NvidiaTest, PtxasIsWhereTheEnvironmentSays) {
-  std::ofstream(path("ptxas")) << "#!/bin/sh\n"
-                                  "echo \"ptxas info : 4 bytes stack frame, 8 bytes spill stores, 12 bytes spill "
-                                  "loads\"; echo 'Used 40 registers, 16 bytes smem'; echo made >$5\n";
-  llvm::sys::fs::setPermissions(path("ptxas"), llvm::sys::fs::all_all);
+  script("ptxas", "");
   setenv("K2C_PTXAS", path("ptxas").c_str(), 1);
-  ASSERT_EQ(findPtxas(), path("ptxas"));
-  Expected<PtxasReport> report = assemble(path("ptxas"), path("k.ptx"), "sm_80", path("k.cubin"));
-  ASSERT_TRUE(report) << report.error().text();
-  EXPECT_EQ(report->registers, 40);
-  EXPECT_EQ(report->spillBytes, 20);
-  EXPECT_EQ(report->sharedBytes, 16);
-  EXPECT_TRUE(llvm::sys::fs::exists(report->cubin));
+  EXPECT_EQ(findPtxas(), path("ptxas"));
   setenv("K2C_PTXAS", path("absent").c_str(), 1);
   EXPECT_EQ(findPtxas(), std::nullopt);
   unsetenv("K2C_PTXAS");
 }
 
-TEST_F(NvidiaTest, WhatPtxasRefusesIsAnErrorOfTheFile) {
-  std::ofstream(path("ptxas")) << "#!/bin/sh\necho 'no such instruction'; exit 255\n";
-  llvm::sys::fs::setPermissions(path("ptxas"), llvm::sys::fs::all_all);
-  Expected<PtxasReport> report = assemble(path("ptxas"), path("k.ptx"), "sm_80", path("k.cubin"));
-  ASSERT_FALSE(report);
-  EXPECT_EQ(report.error().text(), path("k.ptx") + ": ptxas refuses it: no such instruction");
+TEST_F(NvidiaTest, ACubinHasWhatPtxasSaysOfIt) {
+  script("ptxas", says + "echo 'info: 40 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads' >&2\n"
+                         "echo 'info: Used 40 registers, 16 bytes smem' >&2; printf 'made\\0of' >$5; cat $3 >>$5");
+  Expected<std::vector<Cubin>> cubins = assemble("text");
+  ASSERT_TRUE(cubins) << cubins.error().text();
+  EXPECT_EQ(cubins->front().code, std::string("made\0oftext", 11));
+  EXPECT_EQ(cubins->front().registers, 40);
+  EXPECT_EQ(cubins->front().spillBytes, 0);
+  EXPECT_EQ(cubins->front().sharedBytes, 16);
+}
+
+TEST_F(NvidiaTest, CubinsAreKeptByTextArchitectureAndPtxas) {
+  script("ptxas", says + "echo run >>" + path("runs") + "; echo made >$5");
+  auto runs = [&] { return count((*llvm::MemoryBuffer::getFile(path("runs")))->getBuffer().str(), "run"); };
+  ASSERT_TRUE(assemble("text"));
+  ASSERT_TRUE(assemble("text"));
+  EXPECT_EQ(runs(), 1u);
+  ASSERT_TRUE(assemble("other text"));
+  target = *NvidiaTarget::forArch("sm_90a");
+  ASSERT_TRUE(assemble("text"));
+  EXPECT_EQ(runs(), 3u);
+  script("ptxas", "[ $1 = --version ] && echo ', V13.1' && exit; echo run >>" + path("runs") + "; echo made >$5");
+  ASSERT_TRUE(assemble("text"));
+  EXPECT_EQ(runs(), 4u);
+}
+
+TEST_F(NvidiaTest, WhatPtxasRefusesIsAnErrorOfTheKernel) {
+  script("ptxas", says + "echo 'no such instruction' >&2; exit 255");
+  EXPECT_EQ(assemble("text").error().text(), "linear: ptxas failed: no such instruction");
+  script("ptxas", says + "rm $5");
+  EXPECT_EQ(assemble("text").error().text(), "linear: ptxas wrote no code: No such file or directory");
+  EXPECT_EQ(compileCubins({{"linear", "/nonexistent"}}, "sm_80", {path("ptxas"), "13"}, {}).error().text(),
+            "/nonexistent: cannot be read: No such file or directory");
+}
+
+TEST_F(NvidiaTest, APtxasHasAVersion) {
+  script("ptxas", says);
+  EXPECT_EQ(*ptxasVersion(path("ptxas")), "13.0.88");
+  script("ptxas", "echo ptxas");
+  EXPECT_EQ(ptxasVersion(path("ptxas")).error().text(),
+            path("ptxas") + ": does not say its version; name another with K2C_PTXAS");
 }
 
 TEST_F(NvidiaTest, PtxasTakesWhatIsGenerated) {
@@ -135,11 +181,11 @@ TEST_F(NvidiaTest, PtxasTakesWhatIsGenerated) {
     GTEST_SKIP() << "this machine has no ptxas";
   for (const char *arch : {"sm_80", "sm_90a", "sm_120"}) {
     target = *NvidiaTarget::forArch(arch);
-    std::ofstream(path("k.ptx")) << *ptx(square);
-    Expected<PtxasReport> report = assemble(*ptxas, path("k.ptx"), arch, path("k.cubin"));
-    ASSERT_TRUE(report) << report.error().text();
-    EXPECT_GT(report->registers, 0);
-    EXPECT_EQ(report->spillBytes, 0);
+    Expected<std::vector<Cubin>> cubins = assemble(*ptx(square), *ptxas);
+    ASSERT_TRUE(cubins) << cubins.error().text();
+    EXPECT_GT(cubins->front().registers, 0);
+    EXPECT_EQ(cubins->front().code.substr(0, 4), "\x7f"
+                                                 "ELF");
   }
 }
 

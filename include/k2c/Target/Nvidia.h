@@ -1,7 +1,8 @@
-//===- Nvidia.h - MLIR modules of kernels -> PTX ------------------------------===//
+//===- Nvidia.h - MLIR modules of kernels -> PTX -> cubins ---------------------===//
 //
 // A kernel's module, as emitKernel() makes it, becomes a PTX text of one entry that a GPU's driver or ptxas takes. What
-// the entry does with its parameters is docs/Gpu.md's contract. Texts are kept in the cache folder as objects are.
+// the entry does with its parameters is docs/Gpu.md's contract. Where ptxas is there it makes machine code of a text, a
+// cubin. Both are kept in the cache folder as objects are.
 //
 //===----------------------------------------------------------------------===//
 #ifndef K2C_TARGET_NVIDIA_H
@@ -46,20 +47,34 @@ struct PtxJob {
 Expected<std::vector<std::string>> compilePtx(const std::vector<PtxJob> &jobs, const NvidiaTarget &target,
                                               const ObjectOptions &options);
 
-/// What ptxas makes of a PTX file.
-struct PtxasReport {
+/// What ptxas makes of a PTX text.
+struct Cubin {
+  std::string code;        ///< for the architecture that it was made for, and no other
   int64_t registers = 0;   ///< of a thread
   int64_t spillBytes = 0;  ///< of a thread: stored and loaded
   int64_t sharedBytes = 0; ///< of a CTA
-  std::string cubin;       ///< path
+};
+
+/// One of them to make.
+struct CubinJob {
+  std::string kernel; ///< in errors
+  std::string ptx;    ///< path of the text
 };
 
 /// The ptxas of $K2C_PTXAS, else the first in $PATH, $CUDA_HOME/bin, /usr/local/cuda/bin; none: there is no such file.
 std::optional<std::string> findPtxas();
 
-/// Assembles the file to `cubin` with `ptxas`, for the architecture that the PTX is of.
-Expected<PtxasReport> assemble(const std::string &ptxas, const std::string &path, const std::string &arch,
-                               const std::string &cubin);
+/// Its version, as 13.0.88.
+Expected<std::string> ptxasVersion(const std::string &ptxas);
+
+/// A ptxas and its version.
+struct Ptxas {
+  std::string path, version;
+};
+
+/// What `ptxas` makes of texts for `arch`, in their order, as compileObjects() makes objects.
+Expected<std::vector<Cubin>> compileCubins(const std::vector<CubinJob> &jobs, const std::string &arch,
+                                           const Ptxas &ptxas, const ObjectOptions &options);
 
 } // namespace k2c
 

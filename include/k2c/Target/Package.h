@@ -2,8 +2,9 @@
 //
 // DIR/{run, program.so, manifest.json, files.json, config.json, weights/, tokenizer files, lib/libonig.so.5}; of
 // several ranks also topology.yaml, placement.json, the files of Launch.h that start them, and their transports in
-// lib/. A bundle is assembled in DIR.partial, where an interrupted compile can resume its weights, and takes DIR's
-// place in one rename: nothing half done is ever runnable. One process at a time works there (PartialFolder.cpp).
+// lib/; of a GPU ptx/, cubin/ and lib/libk2c-cuda.so. A bundle is assembled in DIR.partial, where an interrupted
+// compile can resume its weights, and takes DIR's place in one rename: nothing half done is ever runnable. One process
+// at a time works there (PartialFolder.cpp).
 //
 //===----------------------------------------------------------------------===//
 #ifndef K2C_TARGET_PACKAGE_H
@@ -80,6 +81,7 @@ struct BundleFacts {
   int64_t codeBytes = 0;     ///< mapped of the runtime, the program and their libraries, and not written to
   int64_t nodes = 1;         ///< of the topology
   int64_t deviceMemory = 0;  ///< of its GPU, that a program may use
+  std::string ptxas;         ///< version of that which made its cubins; "": it has none
   ExpertPlacement placement; ///< of several ranks
   std::string placementText; ///< of placement.json; "": there is none
   /// What links within a node and between nodes are called.

@@ -112,6 +112,8 @@ json deviceJson(const GpuFacts &gpu, const Plan &plan, const BundleFacts &bundle
           {"threads", gpu.threads},
           {"workers_per_cta", gpu.workersPerCta},
           {"ctas", gpu.ctas},
+          {"code", bundle.ptxas.empty() ? "ptx" : "cubin"},
+          {"ptxas", bundle.ptxas},
           {"memory_bytes", bundle.deviceMemory},
           {"reserve_bytes", plan.memory.reserve.value}};
 }

@@ -11,6 +11,15 @@ static constexpr int64_t maxBytes = int64_t(1) << 50;
 static constexpr int64_t maxArguments = 64;
 static constexpr size_t maxHashBytes = 128;
 
+/// Code is PTX, which the driver compiles, or cubins as well.
+static void readCode(const JsonFields &device, DeviceFacts &facts) {
+  const std::string code = device.string("code", "ptx");
+  facts.hasCubins = code == "cubin";
+  if (!facts.hasCubins && code != "ptx")
+    device.fail("code", "is \"" + shortened(code) + "\", must be cubin or ptx");
+  facts.ptxas = device.string("ptxas", "");
+}
+
 /// "sm_90a" is capability 9.0 and no other, "sm_80" is 8.0 or a later one.
 static void readArch(const JsonFields &device, DeviceFacts &facts) {
   facts.arch = device.string("arch");
@@ -38,6 +47,7 @@ std::optional<DeviceFacts> readDevice(const JsonFields &root, int64_t ranks, int
                             ", this runtime runs programs of one rank on a GPU");
   DeviceFacts facts;
   readArch(device, facts);
+  readCode(device, facts);
   facts.threads = device.integer("threads", 1, maxThreads);
   facts.workersPerCta = device.integer("workers_per_cta", 1, facts.threads);
   facts.ctas = device.integer("ctas", 1, maxCtas);

@@ -14,7 +14,9 @@ namespace k2c::runtime {
 struct DeviceFacts {
   std::string arch;             ///< sm_90a
   int64_t major = 0, minor = 0; ///< the compute capability that it stands for
-  bool isExact = false;         ///< no later capability runs its code
+  bool isExact = false;         ///< no later capability runs its PTX
+  bool hasCubins = false;       ///< beside the PTX, for this capability alone
+  std::string ptxas;            ///< version of that which made them
   int64_t threads = 0;          ///< of a CTA
   int64_t workersPerCta = 0;    ///< which divide the items of a launch
   int64_t ctas = 0;             ///< of a launch, at most

@@ -87,7 +87,12 @@ void printDevice(JsonWriter &json, const DeviceFacts &device, const std::optiona
   gpu ? json.value(versionText(gpu->driverVersion)) : json.raw("null");
   json.key("name");
   gpu ? json.value(gpu->name) : json.raw("null");
-  json.key("code").value("ptx").key("ctas").value(device.ctas).key("threads").value(device.threads);
+  json.key("code")
+      .value(device.hasCubins ? "cubin" : "ptx")
+      .key("ctas")
+      .value(device.ctas)
+      .key("threads")
+      .value(device.threads);
   json.key("workers_per_cta").value(device.workersPerCta).key("memory_bytes").value(device.memory).endObject();
 }
 
@@ -200,6 +205,12 @@ std::string foldedText(const RankFacts &ranks) {
   return text;
 }
 
+std::string codeText(const DeviceFacts &device) {
+  return device.hasCubins
+             ? "cubins of ptxas " + printable(device.ptxas) + " for " + printable(device.arch) + ", and PTX"
+             : "PTX, which the driver compiles at each start: the bundle was compiled without ptxas";
+}
+
 void printGpuMemory(const Manifest &manifest, const std::optional<GpuFacts> &gpu) {
   const MemoryCertificate &memory = manifest.memory;
   std::printf("device     %s%s\n", printable(manifest.device->arch).c_str(),
@@ -214,6 +225,7 @@ void printGpuMemory(const Manifest &manifest, const std::optional<GpuFacts> &gpu
                                                     {"reserve, estimated", manifest.device->reserve}};
   for (const auto &[name, bytes] : parts)
     std::printf("           %-20s%s\n", name, formatBytes(bytes).c_str());
+  std::printf("code       %s\n", codeText(*manifest.device).c_str());
 }
 
 void printMemory(const Manifest &manifest, int32_t threads, const Container &container) {

@@ -147,6 +147,17 @@ Status Run::openFiles(const RunOptions &options) {
   return {};
 }
 
+/// On stderr: that no GPU runs kernels, or that the driver compiled them first.
+static void reportCode(const Run &run, const RunOptions &options) {
+  if (!run.opened.cuda)
+    return;
+  const std::string &why = run.opened.cuda->whyCompiled();
+  if (options.driver == emulatedDriver)
+    std::fputs("run: note: kernels run in the bundle's emulated driver, an interpreter, and not on a GPU\n", stderr);
+  else if (!why.empty())
+    std::fprintf(stderr, "run: note: the driver compiled the kernels from PTX: %s\n", printable(why).c_str());
+}
+
 Expected<std::unique_ptr<Run>> Run::open(const RunOptions &options, CaptureChoice captures) {
   Expected<Bundle> bundle = openBundle(options);
   if (!bundle)
@@ -162,8 +173,7 @@ Expected<std::unique_ptr<Run>> Run::open(const RunOptions &options, CaptureChoic
     return opened.takeError();
   run->opened = std::move(*opened);
   reportPlacement(*run);
-  if (run->opened.cuda && options.driver == emulatedDriver)
-    std::fputs("run: note: kernels run in the bundle's emulated driver, an interpreter, and not on a GPU\n", stderr);
+  reportCode(*run, options);
   interruptStops(run->opened.engine.get());
   return run;
 }

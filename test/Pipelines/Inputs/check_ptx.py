@@ -1,4 +1,7 @@
-"""A folder of PTX has an entry a file, called as it is, with the parameters of docs/Gpu.md; index.json names all."""
+"""A folder of PTX has an entry a file, called as it is, with the parameters of docs/Gpu.md; index.json names all.
+
+Beside it are cubins, one for each, if and only if index.json has what ptxas says of them.
+"""
 import json
 import pathlib
 import re
@@ -14,3 +17,6 @@ for name, text in files.items():
     assert re.search(r"\.reqntid \d+", text), name
     entry = index[name]
     assert entry["arch"] == "sm_90a" and entry["class"] == "warp", entry
+cubins = {path.stem: path.read_bytes() for path in folder.parent.glob("cubin/*.cubin")}
+assert cubins.keys() == {name for name, entry in index.items() if entry["registers"] is not None}, sorted(cubins)
+assert all(code.startswith(b"\x7fELF") for code in cubins.values())

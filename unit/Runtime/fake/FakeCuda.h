@@ -40,7 +40,8 @@ private:
   void *handle;
 };
 
-/// A bundle for it: CTAs of 64 threads and two workers each, at most 3 in a launch. `mistake`: what its program does.
+/// A bundle for it, of PTX and cubins: CTAs of 64 threads and two workers each, at most 3 in a launch. `mistake`: what
+/// its program does.
 class FakeGpuBundle : public FakeBundle {
 public:
   explicit FakeGpuBundle(const std::string &mistake = "sound") : FakeBundle("fake_gpu_" + mistake) {
@@ -50,6 +51,8 @@ public:
                           {"threads", 64},
                           {"workers_per_cta", 2},
                           {"ctas", 3},
+                          {"code", "cubin"},
+                          {"ptxas", "13.0.88"},
                           {"memory_bytes", int64_t(80) << 30},
                           {"reserve_bytes", k2rt_gpu_reserve_bytes(&limits)}};
     for (int kernel = 0; kernel < 4; ++kernel) {
@@ -57,7 +60,13 @@ public:
       manifest["kernels"][kernel]["hash"] = hash;
       manifest["kernels"][kernel]["arguments"] = 5;
       writeFile("ptx/" + hash + ".ptx", "fake " + hash);
+      writeFile("cubin/" + hash + ".cubin", "fake cubin of " + hash);
     }
+    write();
+  }
+  /// Leaves PTX alone.
+  void leaveCubinsOut() {
+    manifest["device"]["code"] = "ptx";
     write();
   }
 };

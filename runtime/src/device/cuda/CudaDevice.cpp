@@ -151,7 +151,7 @@ Status CudaDevice::load(const RankMemory &memory, Trace *toTrace) {
 
 /// Steps of few rows, of generated tokens alone, have launches of their own size.
 Status CudaDevice::loadCode(const RankMemory &memory) {
-  Expected<Modules> loaded = Modules::load(*driver, bundle.folder, bundle.manifest);
+  Expected<Modules> loaded = Modules::load(*driver, gpu(), bundle.folder, bundle.manifest);
   if (!loaded)
     return loaded.takeError();
   modules.emplace(std::move(*loaded));

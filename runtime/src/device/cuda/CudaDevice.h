@@ -56,6 +56,8 @@ public:
   void interrupt() override { interrupted.store(true, std::memory_order_relaxed); }
 
   const GpuFacts &gpu() const { return context.gpu(); }
+  /// Once it is loaded: why the driver compiled PTX; "": it did not.
+  const std::string &whyCompiled() const { return modules->whyCompiled(); }
 
 private:
   /// Memory of the GPU; zeroed, as kernels read whole vectors of rows of which some are not there.

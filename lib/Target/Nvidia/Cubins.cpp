@@ -1,0 +1,88 @@
+//===- Cubins.cpp - PTX to machine code by ptxas ----------------------------------------------===//
+//
+// ptxas runs in the child processes that make files of the cache (../Host/Objects.cpp), one a kernel. The file has what
+// it said behind -v, from which the numbers of a Cubin are read, a zero byte, and the machine code.
+//
+//===----------------------------------------------------------------------===//
+#include "k2c/Target/Nvidia.h"
+#include "lib/Target/Host/Objects.h"
+#include "lib/Target/Host/ToolOutput.h"
+#include "llvm/Support/FileUtilities.h"
+#include "llvm/Support/MemoryBuffer.h"
+
+using llvm::StringRef;
+
+namespace k2c {
+
+Expected<std::string> ptxasVersion(const std::string &ptxas) {
+  Expected<ToolOutput> said = runTool(ptxas, {"--version"}, ptxas);
+  if (!said)
+    return said.takeError();
+  // "Cuda compilation tools, release 13.0, V13.0.88"
+  const StringRef version = StringRef(said->out).split(", V").second.take_until([](char c) { return c <= ' '; });
+  if (version.empty())
+    return Error{ptxas, "does not say its version", "name another with K2C_PTXAS"};
+  return version.str();
+}
+
+/// The sum of the numbers that stand before `what`; 0: there are none.
+static int64_t numbersBefore(StringRef text, StringRef what) {
+  int64_t sum = 0;
+  for (size_t at = text.find(what); at != StringRef::npos; at = text.find(what, at + 1)) {
+    const StringRef before = text.take_front(at);
+    int64_t number = 0;
+    if (!before.substr(before.find_last_not_of("0123456789") + 1).getAsInteger(10, number))
+      sum += number;
+  }
+  return sum;
+}
+
+/// A file of the cache.
+static Cubin cubinOf(StringRef file) {
+  const auto [said, code] = file.split('\0');
+  return {code.str(), numbersBefore(said, " registers"),
+          numbersBefore(said, " bytes spill stores") + numbersBefore(said, " bytes spill loads"),
+          numbersBefore(said, " bytes smem")};
+}
+
+/// The file of a kernel.
+static Expected<std::string> assemble(const CubinJob &job, const std::string &arch, const std::string &ptxas) {
+  Expected<std::string> path = temporaryFile("cubin");
+  if (!path)
+    return path.takeError();
+  llvm::FileRemover remove(*path);
+  const std::string architecture = "-arch=" + arch;
+  Expected<ToolOutput> said = runTool(ptxas, {"-v", architecture, job.ptx, "-o", *path}, job.kernel);
+  if (!said)
+    return said.takeError();
+  auto code = llvm::MemoryBuffer::getFile(*path, /*IsText=*/false, /*RequiresNullTerminator=*/false);
+  if (!code)
+    return Error{job.kernel, "ptxas wrote no code: " + code.getError().message(), ""};
+  return said->out + said->messages + '\0' + (*code)->getBuffer().str();
+}
+
+Expected<std::vector<Cubin>> compileCubins(const std::vector<CubinJob> &jobs, const std::string &arch,
+                                           const Ptxas &ptxas, const ObjectOptions &options) {
+  std::vector<FileJob> files;
+  for (const CubinJob &job : jobs) {
+    auto text = llvm::MemoryBuffer::getFile(job.ptx);
+    if (!text)
+      return Error{job.ptx, "cannot be read: " + text.getError().message(), ""};
+    const std::string decides = (*text)->getBuffer().str() + "\n" + arch + "\n" + ptxas.path + "\n" + ptxas.version;
+    files.push_back({job.kernel, hashedName(decides, ".cubin"),
+                     [&](mlir::MLIRContext &) { return assemble(job, arch, ptxas.path); }});
+  }
+  Expected<std::vector<std::string>> paths = compileFiles(files, options);
+  if (!paths)
+    return paths.takeError();
+  std::vector<Cubin> cubins;
+  for (const std::string &path : *paths) {
+    auto file = llvm::MemoryBuffer::getFile(path);
+    if (!file)
+      return Error{path, "cannot be read: " + file.getError().message(), ""};
+    cubins.push_back(cubinOf((*file)->getBuffer()));
+  }
+  return cubins;
+}
+
+} // namespace k2c
