@@ -1,5 +1,6 @@
 //===- Inspect.cpp - k2c inspect: what a bundle says of itself ------------===//
 #include "Commands.h"
+#include "InspectKernels.h"
 #include "base/JsonText.h"
 #include "k2c/Pipelines/Compile.h"
 #include "k2c/Support/Units.h"
@@ -76,10 +77,14 @@ int inspect(const std::string &bundle, bool asJson) {
 
 void k2c::addInspect(CLI::App &app, std::function<int()> &run) {
   auto bundle = std::make_shared<std::string>();
-  auto asJson = std::make_shared<bool>(false);
+  auto asJson = std::make_shared<bool>(false), ofKernels = std::make_shared<bool>(false);
   CLI::App *c = app.add_subcommand("inspect", "What a bundle contains, and its memory certificate");
-  c->footer("example:\n  k2c inspect out --json");
+  c->footer("example:\n  k2c inspect out --json\n  k2c inspect out --kernels");
   c->add_option("DIR", *bundle, "the bundle")->required();
-  c->add_flag("--json", *asJson, "the whole manifest");
-  c->callback([=, &run] { run = [=] { return inspect(*bundle, *asJson); }; });
+  c->add_flag("--json", *asJson, "the whole manifest, or all of --kernels");
+  c->add_flag("--kernels", *ofKernels,
+              "of each kernel of a GPU: registers, spills, shared memory, bytes, which instructions; DIR may be a "
+              "folder of --emit ptx");
+  c->callback(
+      [=, &run] { run = [=] { return *ofKernels ? printKernels(*bundle, *asJson) : inspect(*bundle, *asJson); }; });
 }

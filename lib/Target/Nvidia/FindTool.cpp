@@ -1,5 +1,6 @@
 //===- FindTool.cpp - The programs of NVIDIA's toolkit, where they are there ------------------===//
 #include "k2c/Target/Nvidia.h"
+#include "k2c/Target/Sass.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Process.h"
 #include "llvm/Support/Program.h"
@@ -20,5 +21,7 @@ static std::optional<std::string> findTool(const char *chosen, const std::string
 }
 
 std::optional<std::string> findPtxas() { return findTool("K2C_PTXAS", "ptxas"); }
+
+std::optional<std::string> findNvdisasm() { return findTool("K2C_NVDISASM", "nvdisasm"); }
 
 } // namespace k2c
