@@ -91,6 +91,8 @@ TEST_F(NvidiaTest, TheEntryHasTheLaunchTheArgumentsAndItsThreads) {
   EXPECT_EQ(count(text, ".param .align 8 .b8 k_param_0[80]"), 1u) << text;
   EXPECT_EQ(count(text, ".param .u64 k_param_"), 2u);
   EXPECT_EQ(count(text, ".reqntid 96"), 1u);
+  EXPECT_EQ(count(text, ".minnctapersm 2"), 1u);
+  EXPECT_EQ(count(text, "nounroll"), 0u) << "no loop of it is long";
   EXPECT_EQ(count(text, ".local"), 0u) << "worker and arguments are registers";
   EXPECT_EQ(count(text, ".func"), 0u);
 }

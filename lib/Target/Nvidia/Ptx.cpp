@@ -1,14 +1,16 @@
 //===- Ptx.cpp - One module -> a PTX text ---------------------------------------------------===//
 //
-// Two things that LLVM would do otherwise are done before its code generator: the read before a loop of
-// compare-and-swap is atomic, as another thread may write meanwhile; and what is undefined is zero, so that no register
-// is read that was never written.
+// Three things that LLVM would do otherwise are done before its code generator: the read before a loop of
+// compare-and-swap is atomic, as another thread may write meanwhile; what is undefined is zero, so that no register is
+// read that was never written; and long loops say that they are not to be unrolled.
 //
 //===----------------------------------------------------------------------===//
 #include "Entry.h"
 #include "lib/Target/Host/Codegen.h"
 #include "lib/Target/Host/Objects.h"
+#include "llvm/Analysis/LoopInfo.h"
 #include "llvm/Config/llvm-config.h"
+#include "llvm/IR/Dominators.h"
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/Module.h"
 #include "llvm/Support/TargetSelect.h"
@@ -88,6 +90,20 @@ static void defineValues(llvm::Function &function) {
           operand.set(llvm::Constant::getNullValue(operand->getType()));
 }
 
+/// Loops that are long already are not unrolled by ptxas, which takes all registers for it and then spills.
+static void keepLongLoops(llvm::Function &function) {
+  constexpr size_t longest = 64; // instructions
+  llvm::DominatorTree dominators(function);
+  llvm::LoopInfo loops(dominators);
+  for (llvm::Loop *loop : loops.getLoopsInPreorder()) {
+    size_t instructions = 0;
+    for (const llvm::BasicBlock *block : loop->blocks())
+      instructions += block->size();
+    if (instructions > longest)
+      loop->setLoopAlreadyUnrolled();
+  }
+}
+
 /// ptxOf() of a module that it may change.
 static Expected<std::string> generatePtx(mlir::ModuleOp module, llvm::StringRef symbol, int64_t arguments,
                                          const NvidiaTarget &target) {
@@ -116,7 +132,10 @@ static Expected<std::string> generatePtx(mlir::ModuleOp module, llvm::StringRef 
     }
   optimise(code, **machine);
   for (llvm::Function &function : code)
-    defineValues(function);
+    if (!function.isDeclaration()) {
+      defineValues(function);
+      keepLongLoops(function);
+    }
   return codeOf(code, **machine, llvm::CodeGenFileType::AssemblyFile, name);
 }
 

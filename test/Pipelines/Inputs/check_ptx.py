@@ -14,8 +14,10 @@ assert files and files.keys() == index.keys(), (sorted(files), sorted(index))
 for name, text in files.items():
     assert re.findall(r"\.entry (\w+)", text) == [name], name
     assert f".b8 {name}_param_0[80]" in text, name
-    assert re.search(r"\.reqntid \d+", text), name
+    assert re.search(r"\.reqntid \d+", text) and ".minnctapersm 2" in text, name
     entry = index[name]
+    # What a tile of 16 rows does with 16 bytes of each is long already.
+    assert entry["name"] != "linear_head" or '.pragma "nounroll"' in text, name
     assert entry["arch"] == "sm_90a" and entry["class"] == "warp", entry
 cubins = {path.stem: path.read_bytes() for path in folder.parent.glob("cubin/*.cubin")}
 assert cubins.keys() == {name for name, entry in index.items() if entry["registers"] is not None}, sorted(cubins)
