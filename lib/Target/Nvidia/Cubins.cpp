@@ -1,13 +1,10 @@
 //===- Cubins.cpp - PTX to machine code by ptxas ----------------------------------------------===//
 //
 // ptxas runs in the child processes that make files of the cache (../Host/Objects.cpp), one a kernel. The file has what
-// it said behind -v, from which the numbers of a Cubin are read, a zero byte, and the machine code. Only code that
-// passed checkCode() is kept, so that the cache has none that was refused; whether nvdisasm was there to look at loops
-// is part of a file's name.
+// it said behind -v, from which the numbers of a Cubin are read, a zero byte, and the machine code.
 //
 //===----------------------------------------------------------------------===//
 #include "k2c/Target/Nvidia.h"
-#include "k2c/Target/Sass.h"
 #include "lib/Target/Host/Objects.h"
 #include "lib/Target/Host/ToolOutput.h"
 #include "llvm/Support/FileUtilities.h"
@@ -48,9 +45,8 @@ static Cubin cubinOf(StringRef file) {
           numbersBefore(said, " bytes smem")};
 }
 
-/// The file of a kernel, whose loops are looked at where nvdisasm is there.
-static Expected<std::string> assemble(const CubinJob &job, const std::string &arch, const std::string &ptxas,
-                                      const std::optional<std::string> &nvdisasm) {
+/// The file of a kernel.
+static Expected<std::string> assemble(const CubinJob &job, const std::string &arch, const std::string &ptxas) {
   Expected<std::string> path = temporaryFile("cubin");
   if (!path)
     return path.takeError();
@@ -62,31 +58,19 @@ static Expected<std::string> assemble(const CubinJob &job, const std::string &ar
   auto code = llvm::MemoryBuffer::getFile(*path, /*IsText=*/false, /*RequiresNullTerminator=*/false);
   if (!code)
     return Error{job.kernel, "ptxas wrote no code: " + code.getError().message(), ""};
-  std::string file = said->out + said->messages + '\0' + (*code)->getBuffer().str();
-  std::optional<std::string> sass;
-  if (nvdisasm) {
-    Expected<std::string> text = sassOf(*nvdisasm, *path);
-    if (!text)
-      return text.takeError();
-    sass = std::move(*text);
-  }
-  if (Status status = checkCode(job.kernel, cubinOf(file), sass); !status)
-    return status.takeError();
-  return file;
+  return said->out + said->messages + '\0' + (*code)->getBuffer().str();
 }
 
 Expected<std::vector<Cubin>> compileCubins(const std::vector<CubinJob> &jobs, const std::string &arch,
                                            const Ptxas &ptxas, const ObjectOptions &options) {
-  const std::optional<std::string> nvdisasm = findNvdisasm();
   std::vector<FileJob> files;
   for (const CubinJob &job : jobs) {
     auto text = llvm::MemoryBuffer::getFile(job.ptx);
     if (!text)
       return Error{job.ptx, "cannot be read: " + text.getError().message(), ""};
-    const std::string decides = (*text)->getBuffer().str() + "\n" + arch + "\n" + ptxas.path + "\n" + ptxas.version +
-                                "\nchecked " + nvdisasm.value_or("");
+    const std::string decides = (*text)->getBuffer().str() + "\n" + arch + "\n" + ptxas.path + "\n" + ptxas.version;
     files.push_back({job.kernel, hashedName(decides, ".cubin"),
-                     [&](mlir::MLIRContext &) { return assemble(job, arch, ptxas.path, nvdisasm); }});
+                     [&](mlir::MLIRContext &) { return assemble(job, arch, ptxas.path); }});
   }
   Expected<std::vector<std::string>> paths = compileFiles(files, options);
   if (!paths)
