@@ -131,9 +131,11 @@ void onFatalError(void *pipe, const char *reason, bool) {
     return mlir::success();
   });
   Expected<std::string> object = job.make(context);
-  if (!object)
-    leaveWith(pipe,
-              object.error().message + (diagnostics.empty() ? "" : ": " + diagnostics) + '\0' + object.error().remedy);
+  if (!object) {
+    const std::string &message = object.error().message; // empty: MLIR has said it
+    const std::string between = message.empty() || diagnostics.empty() ? "" : ": ";
+    leaveWith(pipe, message + between + diagnostics + '\0' + object.error().remedy);
+  }
   const std::string refused = place.cached.empty() ? "" : keep(place.cached, *object);
   if (!place.cached.empty() && refused.empty())
     _exit(0);
@@ -220,9 +222,17 @@ FileJob moduleJob(const ObjectJob &code, std::string file,
   return {code.name, std::move(file),
           [name = code.name, build = code.build,
            generate = std::move(generate)](mlir::MLIRContext &context) -> Expected<std::string> {
-            mlir::OwningOpRef<mlir::ModuleOp> module = build(&context);
+            bool isSaid = false;
+            mlir::OwningOpRef<mlir::ModuleOp> module;
+            {
+              mlir::ScopedDiagnosticHandler handler(&context, [&](mlir::Diagnostic &) {
+                isSaid = true;
+                return mlir::failure(); // the handler outside keeps it
+              });
+              module = build(&context);
+            }
             if (!module)
-              return Error{name, "no code could be emitted", ""};
+              return Error{name, isSaid ? "" : "no code could be emitted", ""};
             return generate(*module);
           }};
 }
