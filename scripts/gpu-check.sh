@@ -50,5 +50,5 @@ if [ -n "$folder" ]; then
 fi
 # Of programs for this machine's GPU; the emulated driver takes those of any.
 folder=$(dirname "$tools")/gpu-check
-pack_into "$folder" "${topology:-$([ -n "$driver" ] && echo h200x1 || echo gpu)}"
+pack_into "$folder" "${topology:-$([ "$driver" = emulated ] && echo h200x1 || echo gpu)}"
 exec python3 "$folder/check.py" --output "$output" ${check[@]+"${check[@]}"}

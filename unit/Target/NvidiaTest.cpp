@@ -162,7 +162,10 @@ TEST_F(NvidiaTest, CubinsAreKeptByTextArchitectureAndPtxas) {
 
 TEST_F(NvidiaTest, WhatPtxasRefusesIsAnErrorOfTheKernel) {
   script("ptxas", says + "echo 'no such instruction' >&2; exit 255");
-  EXPECT_EQ(assemble("text").error().text(), "linear: ptxas failed: no such instruction");
+  EXPECT_EQ(
+      assemble("text").error().text(),
+      "linear: ptxas failed: no such instruction; name a later ptxas with K2C_PTXAS, or one that is not there: the "
+      "driver compiles PTX");
   script("ptxas", says + "rm $5");
   EXPECT_EQ(assemble("text").error().text(), "linear: ptxas wrote no code: No such file or directory");
   EXPECT_EQ(compileCubins({{"linear", "/nonexistent"}}, "sm_80", {path("ptxas"), "13"}, {}).error().text(),

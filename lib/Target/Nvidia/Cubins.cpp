@@ -53,8 +53,11 @@ static Expected<std::string> assemble(const CubinJob &job, const std::string &ar
   llvm::FileRemover remove(*path);
   const std::string architecture = "-arch=" + arch;
   Expected<ToolOutput> said = runTool(ptxas, {"-v", architecture, job.ptx, "-o", *path}, job.kernel);
-  if (!said)
-    return said.takeError();
+  if (!said) {
+    Error error = said.takeError();
+    error.remedy = "name a later ptxas with K2C_PTXAS, or one that is not there: the driver compiles PTX";
+    return error;
+  }
   auto code = llvm::MemoryBuffer::getFile(*path, /*IsText=*/false, /*RequiresNullTerminator=*/false);
   if (!code)
     return Error{job.kernel, "ptxas wrote no code: " + code.getError().message(), ""};

@@ -123,7 +123,7 @@ private:
     auto *goOn = llvm::BasicBlock::Create(b.getContext(), "go.on", entry);
     b.CreateCondBr(b.CreateICmpEQ(index, b.getInt32(0)), say, goOn);
     b.SetInsertPoint(say);
-    b.CreateStore(number, place);
+    b.CreateStore(number, place, /*isVolatile=*/true); // the host reads it meanwhile
     b.CreateBr(goOn);
     b.SetInsertPoint(goOn);
   }
