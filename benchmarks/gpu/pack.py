@@ -15,6 +15,7 @@ from array import array
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ORACLE = os.path.join(HERE, "..", "..", "test", "EndToEnd", "oracle")
+UNFINISHED = "unfinished"  # a file of a folder that is being packed
 SCRIPTS = ("check.py", "driver.py", "machine.py", "page.py", "probes.py", "program.py", "speed.py", "torch_rate.py")
 PROGRAMS = ("llama,mixtral,qwen3_moe,deepseek_v3,kimi_k2,deepseek_v2_lite,olmoe,deepseek_v3_fp8,odd_minimax_m2,"
             "odd_smollm3,mixtral:bf16,deepseek_v3:bf16")
@@ -112,10 +113,13 @@ def bytes_of(folder):
 def pack(options):
     packer = Packer(options)
     if os.path.exists(packer.folder):
-        if os.listdir(packer.folder) and not os.path.exists(os.path.join(packer.folder, "facts.json")):
+        if os.listdir(packer.folder) and not any(os.path.exists(os.path.join(packer.folder, name))
+                                                 for name in ("facts.json", UNFINISHED)):
             raise Failure(f"{packer.folder} is not empty, and no folder of gpu-check.sh; name another")
         shutil.rmtree(packer.folder)
     os.makedirs(packer.folder)
+    unfinished = os.path.join(packer.folder, UNFINISHED)
+    open(unfinished, "w").close()
     facts = {"version": output([packer.k2c, "--version"]).splitlines()[0], "revision": revision(),
              "processor": processor(), "date": time.strftime("%Y-%m-%d", time.gmtime()),
              "cases": [packer.case(asked) for asked in options.programs.split(",")]}
@@ -123,6 +127,7 @@ def pack(options):
         shutil.copy(os.path.join(HERE, name), packer.folder)
     with open(os.path.join(packer.folder, "facts.json"), "w") as file:
         json.dump(facts, file, indent=1)
+    os.remove(unfinished)
     size = bytes_of(packer.folder)
     if size > options.megabytes * 1e6:
         raise Failure(f"{packer.folder} has {size / 1e6:.1f} MB, more than {options.megabytes:g} MB; choose fewer "
