@@ -1,5 +1,6 @@
 //===- KernelTimeTest.cpp - Seconds of a compiled program's step --------------===//
 #include "k2c/Planner/KernelTime.h"
+#include "TestKernels.h"
 #include <gtest/gtest.h>
 
 using namespace k2c;
@@ -28,12 +29,7 @@ TeamRates team() {
 }
 
 ProgramKernel linear(int64_t n, int64_t k) {
-  LinearDesc d;
-  d.x = {RowSpace::Token, k, k, DType::F32};
-  d.y = {RowSpace::Token, n, n, DType::F32};
-  d.w.n = n;
-  d.w.k = k;
-  ProgramKernel kernel{{"linear", d}, {}, 1};
+  ProgramKernel kernel{{"linear", test::linearOf(n, k)}, {}, 1};
   kernel.tile.mr = 4;
   kernel.tile.rowsPerItem = 16;
   return kernel;

@@ -1,5 +1,6 @@
 //===- PlanDeviceTest.cpp - A program's step on one GPU ------------------------===//
 #include "k2c/Planner/PlanDevice.h"
+#include "TestKernels.h"
 #include "TestModels.h"
 
 using namespace k2c;
@@ -19,14 +20,7 @@ Topology gpu() {
   return topology;
 }
 
-ProgramKernel linear(int64_t n, int64_t k) {
-  LinearDesc d;
-  d.x = {RowSpace::Token, k, k, DType::F32};
-  d.y = {RowSpace::Token, n, n, DType::F32};
-  d.w.n = n;
-  d.w.k = k;
-  return {{"linear", d}, {}, 3};
-}
+ProgramKernel linear(int64_t n, int64_t k) { return {{"linear", linearOf(n, k)}, {}, 3}; }
 
 DeviceKernelTime timeOf(int64_t tokens, const Topology &topology = gpu()) {
   Prediction step;

@@ -132,9 +132,11 @@ void onFatalError(void *pipe, const char *reason, bool) {
   });
   Expected<std::string> object = job.make(context);
   if (!object) {
-    const std::string &message = object.error().message; // empty: MLIR has said it
-    const std::string between = message.empty() || diagnostics.empty() ? "" : ": ";
-    leaveWith(pipe, message + between + diagnostics + '\0' + object.error().remedy);
+    std::string text = object.error().message; // empty: what MLIR has said
+    if (text.empty() && diagnostics.empty())
+      text = "no code could be emitted";
+    text += (text.empty() || diagnostics.empty() ? "" : ": ") + diagnostics;
+    leaveWith(pipe, text + '\0' + object.error().remedy);
   }
   const std::string refused = place.cached.empty() ? "" : keep(place.cached, *object);
   if (!place.cached.empty() && refused.empty())
@@ -222,17 +224,9 @@ FileJob moduleJob(const ObjectJob &code, std::string file,
   return {code.name, std::move(file),
           [name = code.name, build = code.build,
            generate = std::move(generate)](mlir::MLIRContext &context) -> Expected<std::string> {
-            bool isSaid = false;
-            mlir::OwningOpRef<mlir::ModuleOp> module;
-            {
-              mlir::ScopedDiagnosticHandler handler(&context, [&](mlir::Diagnostic &) {
-                isSaid = true;
-                return mlir::failure(); // the handler outside keeps it
-              });
-              module = build(&context);
-            }
+            mlir::OwningOpRef<mlir::ModuleOp> module = build(&context);
             if (!module)
-              return Error{name, isSaid ? "" : "no code could be emitted", ""};
+              return Error{name, "", ""};
             return generate(*module);
           }};
 }
