@@ -1,9 +1,9 @@
 //===- GpuTopology.cpp - This machine's GPU as a topology -------------------===//
 //
 // Stated by the driver: memory, multiprocessors, architecture, clocks, the width of the memory. No driver states rates:
-// a device that a built-in topology has, by the name of its model and the number of its multiprocessors, has the rates
-// of its datasheet there and what kernels reach of them; of any other they are estimated from its clocks. Each
-// constant's source says which of these it is.
+// a device that a built-in topology has, by the name of its model, the number of its multiprocessors and about its
+// memory, has the rates of its datasheet there and what kernels reach of them; of any other they are estimated from its
+// clocks. Each constant's source says which of these it is.
 //
 //===----------------------------------------------------------------------===//
 #include "GpuTopology.h"
@@ -12,6 +12,7 @@
 #include "k2c/Cluster/Topology.h"
 
 #include <cctype>
+#include <cmath>
 
 namespace k2c {
 
@@ -74,11 +75,18 @@ bool hasWord(const std::string &text, const std::string &word) {
   return false;
 }
 
+/// Whether it is the product: the A100 of 40 GB has slower memory than that of 80 GB, the H100 NVL another one than the
+/// SXM. Datasheets say GB and mean nearly as many GiB.
+bool isMemoryOf(const GpuFacts &gpu, Bytes datasheet) {
+  return std::abs(double(gpu.memory) / double(datasheet.value) - 1) < 0.1;
+}
+
 /// The built-in topology of such devices; none: there is none.
 std::optional<Topology> builtInLike(const GpuFacts &gpu, const GpuClocks &clocks) {
   for (const EmbeddedFile &file : embeddedTopologies())
     if (Expected<Topology> known = parseTopology(file.text, file.name);
-        known && known->device.kind == DeviceKind::Nvidia && known->device.cores == clocks.multiprocessors)
+        known && known->device.kind == DeviceKind::Nvidia && known->device.cores == clocks.multiprocessors &&
+        isMemoryOf(gpu, known->device.memory.value))
       if (const std::string &model = known->device.model; hasWord(gpu.name, model.substr(0, model.find(' '))))
         return std::move(*known);
   return std::nullopt;

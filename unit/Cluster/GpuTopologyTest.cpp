@@ -57,6 +57,15 @@ TEST(GpuTopology, EstimatesTheRatesOfOthers) {
   EXPECT_FALSE(topology.host);
 }
 
+// An H100 NVL has the name and the multiprocessors of the SXM, and other memory.
+TEST(GpuTopology, TellsProductsOfOneModelApartByTheirMemory) {
+  GpuFacts gpu = facts("NVIDIA H100", 9, 0);
+  gpu.memory = 79LL << 30;
+  EXPECT_EQ(topologyOf(gpu, hopper)->device.memoryRead, loadTopology("4x8-h100")->device.memoryRead);
+  gpu.memory = 94LL << 30;
+  EXPECT_EQ(topologyOf(gpu, hopper)->device.memoryRead.source.substr(0, 10), "estimate: ");
+}
+
 TEST(GpuTopology, TakesTheLatestCodeThatADeviceRuns) {
   const std::pair<std::pair<int, int>, const char *> devices[] = {
       {{8, 0}, "sm_80"},   {{8, 6}, "sm_80"},   {{8, 9}, "sm_89"},   {{9, 0}, "sm_90a"},
