@@ -7,6 +7,7 @@ compute-sanitizer; speed. Each program has a time limit of its own, and all have
 import argparse
 import json
 import os
+import select
 import shutil
 import signal
 import subprocess
@@ -16,7 +17,6 @@ import time
 
 import probes
 import speed
-from driver import Driver, DriverError, CLOCK, MEMORY_CLOCK, BUS_WIDTH, MULTIPROCESSORS
 from machine import HERE, Failure, Machine
 from page import Page
 from program import Program, difference, first_difference
@@ -24,6 +24,7 @@ from program import Program, difference, first_difference
 SMI = "name,driver_version,memory.total,clocks.sm,clocks.max.sm,clocks.mem,power.limit,ecc.mode.current"
 
 SLOWEST_LINK = 1e9  # bytes/s that disk and link give at least
+STARTED = 60  # seconds in which a driver that works has started
 SANITIZED, MEASURED, RESERVED = 2, 4, 150  # programs for compute-sanitizer and for speed, seconds for the latter
 
 
@@ -40,17 +41,17 @@ def describe(page, machine, facts):
     except (Failure, OSError) as error:
         page.row("Machine", "nvidia-smi", f"says nothing: {error}")
     try:
-        device = Driver(machine.library, machine.ordinal)
-        page.row("Machine", "driver", f"{machine.driver}, CUDA {device.version // 1000}.{device.version % 1000 // 10}, "
-                 f"{device.count} device{'' if device.count == 1 else 's'}")
-        page.row("Machine", f"device {machine.ordinal}", f"{device.name()}, compute capability "
-                 f"{device.capability() / 10}, {device.attribute(MULTIPROCESSORS)} multiprocessors at "
-                 f"{device.attribute(CLOCK) / 1000:.0f} MHz, memory of {device.attribute(BUS_WIDTH)} bits at "
-                 f"{device.attribute(MEMORY_CLOCK) / 1000:.0f} MHz")
-        return device.capability()
-    except DriverError as error:
-        page.finding(f"no device to check on: {machine.library}: {error}")
+        gpu = json.loads(machine.python("driver.py", "facts", machine.library, machine.ordinal, limit=STARTED))
+    except Failure as failure:
+        page.finding(f"no device was reached: {machine.library}: {failure}")
         return None
+    version, count, capability = gpu["version"], gpu["count"], gpu["capability"]
+    page.row("Machine", "driver", f"{machine.driver}, CUDA {version // 1000}.{version % 1000 // 10}, {count} "
+             f"device{'' if count == 1 else 's'}")
+    page.row("Machine", f"device {machine.ordinal}", f"{gpu['name']}, compute capability {capability / 10}, "
+             f"{gpu['multiprocessors']} multiprocessors at {gpu['clock_khz'] / 1000:.0f} MHz, memory of "
+             f"{gpu['memory_bits']} bits at {gpu['memory_clock_khz'] / 1000:.0f} MHz")
+    return capability
 
 
 def check_instructions(page, machine, interpreter, capability):
@@ -139,7 +140,8 @@ def peak_bytes(machine, program, *arguments):
     watch = subprocess.Popen([sys.executable, os.path.join(HERE, "driver.py"), "watch", machine.library,
                               str(machine.ordinal)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     try:
-        ready = watch.stdout.readline().split()
+        is_ready = select.select([watch.stdout], [], [], STARTED)[0]
+        ready = watch.stdout.readline().split() if is_ready else ""
         if len(ready) != 2:
             raise Failure("the memory of the device cannot be watched")
         seconds = program.run(*arguments)[1]
@@ -220,7 +222,7 @@ def main(options):
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # ends what it has started, too
     capability = describe(page, machine, facts)
     if capability is None:
-        page.end("found no device")
+        page.end("found no device" if machine.left() > 0 else "ran out of time")
         return 3
     check_instructions(page, machine, interpreter, capability)
     check_programs(page, machine, programs)

@@ -2,8 +2,10 @@
 
 python3 driver.py watch LIBRARY ORDINAL     until its input ends, then prints the least memory that was free, and all
 python3 driver.py copy LIBRARY ORDINAL      bytes/s of copies within the device's memory
+python3 driver.py facts LIBRARY ORDINAL     what the driver says of itself and of the device, as JSON
 """
 import ctypes
+import json
 import sys
 import threading
 from ctypes import byref, c_float, c_int, c_size_t, c_uint, c_ulonglong, c_void_p
@@ -42,8 +44,10 @@ class Driver:
         self.call("cuDeviceGet", byref(self.device), ordinal)
 
     def call(self, name, *arguments):
-        result = getattr(self.library, name)(*arguments)
-        if result:
+        function = getattr(self.library, name, None)
+        if function is None:
+            raise DriverError(f"the driver has no {name}")
+        if result := function(*arguments):
             text = ctypes.c_char_p()
             self.library.cuGetErrorName(result, byref(text))
             raise DriverError(f"{name} failed with {(text.value or b'an unknown error').decode()} ({result})")
@@ -109,6 +113,13 @@ class Driver:
         self.call("cuStreamSynchronize", self.stream)
 
 
+def facts(driver):
+    print(json.dumps({
+        "version": driver.version, "count": driver.count, "name": driver.name(), "capability": driver.capability(),
+        "multiprocessors": driver.attribute(MULTIPROCESSORS), "clock_khz": driver.attribute(CLOCK),
+        "memory_clock_khz": driver.attribute(MEMORY_CLOCK), "memory_bits": driver.attribute(BUS_WIDTH)}))
+
+
 def watch(driver):
     least, total = driver.open().memory()
     print("ready", least, flush=True)
@@ -137,6 +148,6 @@ def copy(driver, size=1 << 30, repeats=20):
 
 if __name__ == "__main__":
     try:
-        {"watch": watch, "copy": copy}[sys.argv[1]](Driver(sys.argv[2], int(sys.argv[3])))
+        {"watch": watch, "copy": copy, "facts": facts}[sys.argv[1]](Driver(sys.argv[2], int(sys.argv[3])))
     except DriverError as failure:
         sys.exit(f"driver.py: {failure}")

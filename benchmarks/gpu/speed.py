@@ -17,10 +17,11 @@ def bench(program, batch, is_short):
 
 
 def torch_rate(machine, size):
-    return float(machine.python("torch_rate.py", size, limit=60).split()[0])
+    return float(machine.python("torch_rate.py", size, machine.ordinal, limit=60).split()[0])
 
 
 def measure_program(page, machine, program, copy_rate):
+    has_torch = not machine.is_emulated and importlib.util.find_spec("torch")
     for batch in BATCHES if not machine.is_emulated else BATCHES[:1]:
         decode, prefill, torch, size = [], [], [], 0
         for _ in range(1 if machine.is_emulated else ROUNDS):
@@ -28,8 +29,12 @@ def measure_program(page, machine, program, copy_rate):
             decode.append(answer["decode_tokens_per_s"])
             prefill.append(answer["prefill_tokens_per_s"])
             size = answer["bytes_per_token"]
-            if batch == 1 and not machine.is_emulated and importlib.util.find_spec("torch"):
-                torch.append(torch_rate(machine, size))
+            if batch == 1 and has_torch:
+                try:
+                    torch.append(torch_rate(machine, size))
+                except Failure as failure:
+                    page.finding(f"torch beside {program.case['name']}: {failure}")
+                    has_torch = False
         rate = median(decode) / batch * size
         page.row("Speed", program.case["name"], batch, median(prefill), median(decode), rate,
                  100 * rate / copy_rate if copy_rate else "", median(torch) if torch else "")

@@ -1,11 +1,12 @@
-"""python3 torch_rate.py BYTES: bytes/s at which torch multiplies a vector by one f32 matrix of about so many bytes, in
-a graph, and the seconds of one product."""
+"""python3 torch_rate.py BYTES ORDINAL: bytes/s at which torch multiplies a vector by one f32 matrix of about so many
+bytes on that device, in a graph, and the seconds of one product."""
 import sys
 
 import torch
 
 WIDTH, REPEATS = 4096, 50
 
+torch.cuda.set_device(int(sys.argv[2]))
 rows = max(1, int(sys.argv[1]) // (4 * WIDTH))
 matrix = torch.randn(rows, WIDTH, device="cuda")
 vector = torch.randn(WIDTH, device="cuda")
