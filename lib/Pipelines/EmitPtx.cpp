@@ -57,7 +57,7 @@ Expected<Ptxas> ptxasHere() {
   const std::optional<std::string> path = findPtxas();
   if (!path)
     return Ptxas();
-  Expected<std::string> version = ptxasVersion(*path);
+  Expected<std::string> version = toolVersion(*path);
   return version ? Expected<Ptxas>(Ptxas{*path, *version}) : version.takeError();
 }
 

@@ -6,9 +6,8 @@
 #include "base/Utf8.h"
 #include "k2c/Support/Units.h"
 #include "k2c/Target/Nvidia.h"
-#include <cstdio>
+#include "k2c/Target/Sass.h"
 #include <dlfcn.h>
-#include <filesystem>
 
 using namespace k2c;
 
@@ -47,33 +46,11 @@ std::string versionOf(const Driver &driver) {
   return (asked ? versionText(version) : asked.error().text()) + (module.empty() ? "" : ", " + printable(module));
 }
 
-/// What `tool --version` says in the line with its release; "": it does not say.
-std::string releaseOf(const std::string &path) {
-  std::string command = "'", line(256, 0), release;
-  for (const char c : path)
-    command += c == '\'' ? "'\\''" : std::string(1, c);
-  const std::unique_ptr<FILE, int (*)(FILE *)> output(::popen((command + "' --version 2>/dev/null").c_str(), "r"),
-                                                      ::pclose);
-  while (output && std::fgets(line.data(), static_cast<int>(line.size()), output.get()))
-    if (const std::string text(line.c_str()); text.find("release ") != text.npos)
-      release = text.substr(text.find("release "), text.find_last_not_of("\n") + 1 - text.find("release "));
-  return release;
-}
-
-std::string toolText(const std::string &path, const char *absence) {
-  if (path.empty())
+std::string toolText(const std::optional<std::string> &path, const char *absence) {
+  if (!path)
     return std::string("not found: ") + absence;
-  const std::string release = releaseOf(path);
-  return path + (release.empty() ? ", of no version that it states" : ", " + printable(release));
-}
-
-/// In $PATH, or beside ptxas.
-std::string findNvdisasm(const std::string &ptxas) {
-  if (const std::string found = onPath("nvdisasm"); !found.empty() || ptxas.empty())
-    return found;
-  const auto beside = std::filesystem::path(ptxas).parent_path() / "nvdisasm";
-  std::error_code error;
-  return std::filesystem::exists(beside, error) ? beside.string() : "";
+  const Expected<std::string> version = toolVersion(*path);
+  return version ? *path + ", " + printable(*version) : version.error().text();
 }
 
 } // namespace
@@ -88,9 +65,8 @@ std::vector<Finding> k2c::examineGpus() {
     for (Finding &device : devicesOf(**driver))
       found.push_back(std::move(device));
   }
-  const std::string ptxas = findPtxas().value_or("");
-  found.push_back({"ptxas", toolText(ptxas, "bundles of GPUs hold PTX alone, which the driver compiles when a program "
-                                            "starts")});
-  found.push_back({"nvdisasm", toolText(findNvdisasm(ptxas), "the machine code of GPUs' kernels is not shown")});
+  found.push_back({"ptxas", toolText(findPtxas(), "bundles of GPUs hold PTX alone, which the driver compiles when a "
+                                                  "program starts")});
+  found.push_back({"nvdisasm", toolText(findNvdisasm(), "the machine code of GPUs' kernels is not shown")});
   return found;
 }

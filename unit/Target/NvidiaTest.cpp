@@ -1,13 +1,19 @@
 //===- NvidiaTest.cpp - PTX of modules: architectures, the entry, ptxas ---------------------------===//
 #include "k2c/Target/Nvidia.h"
+#include "../LimitedChild.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Parser/Parser.h"
 #include "llvm/ADT/SmallString.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
+#include <chrono>
+#include <csignal>
 #include <cstdlib>
 #include <fstream>
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <thread>
+#include <unistd.h>
 
 using namespace k2c;
 
@@ -36,7 +42,7 @@ struct NvidiaTest : testing::Test {
     options.cacheDir = path("cache");
     if (ptxas.empty())
       ptxas = path("ptxas");
-    Expected<std::string> version = ptxasVersion(ptxas);
+    Expected<std::string> version = toolVersion(ptxas);
     if (!version)
       return version.takeError();
     return compileCubins({{"linear", path("k.ptx")}}, target.arch, {ptxas, *version}, options);
@@ -166,18 +172,53 @@ TEST_F(NvidiaTest, WhatPtxasRefusesIsAnErrorOfTheKernel) {
       assemble("text").error().text(),
       "linear: ptxas failed: no such instruction; name a later ptxas with K2C_PTXAS, or one that is not there: the "
       "driver compiles PTX");
-  script("ptxas", says + "rm $5");
-  EXPECT_EQ(assemble("text").error().text(), "linear: ptxas wrote no code: No such file or directory");
+  script("ptxas", says + "kill -9 $$");
+  EXPECT_EQ(assemble("text").error().message, "ptxas failed: ended by signal Killed");
+  script("ptxas", says + "true");
+  EXPECT_EQ(assemble("text").error().text(), "linear: ptxas wrote no code; name another with K2C_PTXAS");
   EXPECT_EQ(compileCubins({{"linear", "/nonexistent"}}, "sm_80", {path("ptxas"), "13"}, {}).error().text(),
             "/nonexistent: cannot be read: No such file or directory");
 }
 
+/// Whether a process of this number has not ended; a zombie has.
+static bool runs(const std::string &process) {
+  auto words = llvm::MemoryBuffer::getFileAsStream("/proc/" + process + "/cmdline");
+  return words && !(*words)->getBuffer().empty();
+}
+
+TEST_F(NvidiaTest, PtxasEndsWithTheCompilerThatStartedIt) {
+  script("ptxas", says + "echo $$ >" + path("started") + "; mv " + path("started") + " " + path("running") +
+                      "; exec sleep 1000");
+  const pid_t compiler = fork();
+  if (compiler == 0) {
+    (void)assemble("text");
+    _exit(0);
+  }
+  while (!llvm::sys::fs::exists(path("running")))
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  const std::string ptxas = (*llvm::MemoryBuffer::getFile(path("running")))->getBuffer().trim().str();
+  EXPECT_TRUE(runs(ptxas));
+  kill(compiler, SIGKILL);
+  waitpid(compiler, nullptr, 0);
+  while (runs(ptxas)) // otherwise the test's limit ends it
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+}
+
 TEST_F(NvidiaTest, APtxasHasAVersion) {
   script("ptxas", says);
-  EXPECT_EQ(*ptxasVersion(path("ptxas")), "13.0.88");
+  EXPECT_EQ(*toolVersion(path("ptxas")), "13.0.88");
   script("ptxas", "echo ptxas");
-  EXPECT_EQ(ptxasVersion(path("ptxas")).error().text(),
-            path("ptxas") + ": does not say its version; name another with K2C_PTXAS");
+  EXPECT_EQ(toolVersion(path("ptxas")).error().text(),
+            path("ptxas") + ": does not say its version; name a program of NVIDIA's toolkit");
+}
+
+TEST_F(NvidiaTest, WhatAToolSaysNeedsAFile) {
+  script("ptxas", says);
+  EXPECT_EQ(test::saidInChild([&] {
+              test::limit(RLIMIT_NOFILE, 0);
+              return toolVersion(path("ptxas")).error().text();
+            }),
+            "a file in memory: cannot be made: Too many open files");
 }
 
 TEST_F(NvidiaTest, PtxasTakesWhatIsGenerated) {

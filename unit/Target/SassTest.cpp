@@ -83,7 +83,8 @@ $L__BB0_1:
 
 TEST(Sass, NvdisasmOfAnotherToolkitIsAnError) {
   EXPECT_EQ(sassOf("/bin/false", "k.cubin").error().text(),
-            "k.cubin: false failed: ; name another with K2C_NVDISASM, one of the toolkit that ptxas is of or a later "
+            "k.cubin: false failed: exit code 1; name another with K2C_NVDISASM, one of the toolkit that ptxas is of "
+            "or a later "
             "one");
 }
 

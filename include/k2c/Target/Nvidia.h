@@ -64,8 +64,8 @@ struct CubinJob {
 /// The ptxas of $K2C_PTXAS, else the first in $PATH, $CUDA_HOME/bin, /usr/local/cuda/bin; none: there is no such file.
 std::optional<std::string> findPtxas();
 
-/// Its version, as 13.0.88.
-Expected<std::string> ptxasVersion(const std::string &ptxas);
+/// The version of a program of NVIDIA's toolkit, as 13.0.88.
+Expected<std::string> toolVersion(const std::string &tool);
 
 /// A ptxas and its version.
 struct Ptxas {

@@ -7,21 +7,20 @@
 #include "k2c/Target/Nvidia.h"
 #include "lib/Target/Host/Objects.h"
 #include "lib/Target/Host/ToolOutput.h"
-#include "llvm/Support/FileUtilities.h"
 #include "llvm/Support/MemoryBuffer.h"
 
 using llvm::StringRef;
 
 namespace k2c {
 
-Expected<std::string> ptxasVersion(const std::string &ptxas) {
-  Expected<ToolOutput> said = runTool(ptxas, {"--version"}, ptxas);
+Expected<std::string> toolVersion(const std::string &tool) {
+  Expected<ToolOutput> said = runTool(tool, {"--version"}, tool);
   if (!said)
     return said.takeError();
   // "Cuda compilation tools, release 13.0, V13.0.88"
   const StringRef version = StringRef(said->out).split(", V").second.take_until([](char c) { return c <= ' '; });
   if (version.empty())
-    return Error{ptxas, "does not say its version", "name another with K2C_PTXAS"};
+    return Error{tool, "does not say its version", "name a program of NVIDIA's toolkit"};
   return version.str();
 }
 
@@ -47,21 +46,19 @@ static Cubin cubinOf(StringRef file) {
 
 /// The file of a kernel.
 static Expected<std::string> assemble(const CubinJob &job, const std::string &arch, const std::string &ptxas) {
-  Expected<std::string> path = temporaryFile("cubin");
-  if (!path)
-    return path.takeError();
-  llvm::FileRemover remove(*path);
-  const std::string architecture = "-arch=" + arch;
-  Expected<ToolOutput> said = runTool(ptxas, {"-v", architecture, job.ptx, "-o", *path}, job.kernel);
+  Expected<MemoryFile> cubin = MemoryFile::create();
+  if (!cubin)
+    return cubin.takeError();
+  Expected<ToolOutput> said = runTool(ptxas, {"-v", "-arch=" + arch, job.ptx, "-o", cubin->path()}, job.kernel);
   if (!said) {
     Error error = said.takeError();
     error.remedy = "name a later ptxas with K2C_PTXAS, or one that is not there: the driver compiles PTX";
     return error;
   }
-  auto code = llvm::MemoryBuffer::getFile(*path, /*IsText=*/false, /*RequiresNullTerminator=*/false);
-  if (!code)
-    return Error{job.kernel, "ptxas wrote no code: " + code.getError().message(), ""};
-  return said->out + said->messages + '\0' + (*code)->getBuffer().str();
+  const std::string code = cubin->bytes();
+  if (code.empty())
+    return Error{job.kernel, "ptxas wrote no code", "name another with K2C_PTXAS"};
+  return said->out + said->messages + '\0' + code;
 }
 
 Expected<std::vector<Cubin>> compileCubins(const std::vector<CubinJob> &jobs, const std::string &arch,
