@@ -270,7 +270,7 @@ private:
   void finishDeferred(const Cluster *cluster);
   void merge(Warp &warp);
   bool checkTouched(Warp &warp, const Operation &operation, uint32_t lanes);
-  bool checkDefined(Warp &warp, const Operation &operation, uint32_t lanes);
+  bool checkDefined(Warp &warp, const Operation &operation, uint32_t lanes, uint32_t active);
   void reportDeadlock(const std::string &what);
   Place place(Warp &warp, Window window, uint64_t &address, int lane);
   bool mayNotHaveBegun(const Warp &warp, const Place &found) const;

@@ -93,10 +93,11 @@ void Machine::merge(Warp &warp) {
     }
 }
 
-bool Machine::checkDefined(Warp &warp, const Operation &operation, uint32_t lanes) {
+/// `lanes` read the guard, which comes first; those for which it holds, `active`, read the others.
+bool Machine::checkDefined(Warp &warp, const Operation &operation, uint32_t lanes, uint32_t active) {
   for (uint32_t i = 0; i < operation.checkedCount; ++i) {
     const uint32_t number = program.lists[operation.checked + i];
-    const uint32_t missing = lanes & ~warp.defined[number];
+    const uint32_t missing = (program.tracked[number] == operation.guard ? lanes : active) & ~warp.defined[number];
     if (missing == 0)
       continue;
     std::string name = "?";
@@ -131,12 +132,12 @@ bool Machine::step(Warp &warp) {
   Split &at = split(warp);
   const Operation &operation = program.code[at.pc];
   uint32_t active = at.lanes;
-  if (operation.checkedCount != 0 && !checkDefined(warp, operation, active))
-    return false;
   if (operation.guard != noSlot) {
     const uint32_t guard = warp.predicate(operation.guard);
     active &= operation.isGuardNegated ? ~guard : guard;
   }
+  if (operation.checkedCount != 0 && !checkDefined(warp, operation, at.lanes, active))
+    return false;
   if (operation.isAligned && at.lanes != warp.live) // the others have to come here, too
     return false;
   if (operation.isAligned && active != 0 && active != at.lanes) {

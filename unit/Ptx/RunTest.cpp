@@ -182,6 +182,24 @@ TEST(Run, ARegisterThatWasNeverWrittenIsNotRead) {
   EXPECT_EQ(written.run(), "");
 }
 
+TEST(Run, LanesWhoseGuardDoesNotHoldReadTheGuardAlone) {
+  const auto stored = [](const std::string &written, const std::string &guarded) {
+    TestKernel kernel(begin + "setp.gt.u32 %p0, %r8, 3;\n@%p0 mov.b32 %r1, 5;\n" + written + "\n@%p1 " + guarded);
+    kernel.launch.block = {8, 1, 1};
+    return kernel.run();
+  };
+  const std::string store = "st.global.b32 [%d9], %r1;", load = "ld.global.b32 %r2, [%d0];";
+  EXPECT_EQ(stored("setp.gt.u32 %p1, %r8, 3;", store), "");
+  EXPECT_EQ(stored("setp.gt.u32 %p1, %r8, 31;", store), "") << "it holds for no lane";
+  EXPECT_EQ(stored("setp.gt.u32 %p1, %r8, 31;", load), "");
+  EXPECT_TRUE(says(stored("setp.gt.u32 %p1, %r8, 2;", store),
+                   "test.ptx:12: kernel 'k', CTA (0, 0, 0), warp 0, lanes 0x8, 'st.global.b32': it reads register "
+                   "'%r1', which was never written"));
+  EXPECT_TRUE(says(stored("setp.gt.u32 %p1, %r8, 3;", load), "lanes 0xf0, 'ld.global.b32': it reads register '%d0'"));
+  EXPECT_TRUE(says(stored("setp.gt.u32 %p2, %r8, 4; @%p2 setp.gt.u32 %p1, %r8, 3;", store),
+                   "lanes 0x1f, 'st.global.b32': it reads register '%p1', which was never written"));
+}
+
 TEST(Run, AKernelThatDoesNotEndIsEnded) {
   TestKernel kernel("L: bra L;");
   kernel.options.idleInstructions = 1000;
