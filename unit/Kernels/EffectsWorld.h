@@ -1,6 +1,7 @@
 //===- EffectsWorld.h - All memory that a kernel body may touch ---------------===//
 //
-// Arguments and captures as named regions of bytes, filled so that a body can run on them, whichever it is.
+// Arguments and captures as named regions of bytes, filled so that a body can run on them, whichever it is, in any
+// step.
 //
 //===----------------------------------------------------------------------===//
 #ifndef K2C_UNIT_KERNELS_EFFECTSWORLD_H
@@ -9,6 +10,7 @@
 #include "TestStep.h"
 #include <algorithm>
 #include <optional>
+#include <set>
 
 namespace k2c::test {
 
@@ -25,10 +27,24 @@ struct Region {
   int64_t rows() const { return rowBytes ? int64_t(bytes.size()) / rowBytes : 0; }
 };
 
-/// Two sequences, three expanded rows and two absorbed ones, two of which are wanted; behind them is the place of
-/// another row. Every token has two experts. On two ranks these make one message and one sum.
+/// What the tokens of a step have chosen.
+enum class Choices : uint8_t {
+  Neighbours, ///< experts next to each other
+  One,        ///< all the same expert, and no other
+  Some,       ///< any experts, or none
+};
+
+/// The step that a body runs in.
+struct Scene {
+  std::vector<Sequence> sequences = {{2, 3, K2RT_FORM_EXPANDED}, {0, 2, K2RT_FORM_ABSORBED}};
+  Choices choices = Choices::Neighbours;
+};
+
+/// Unless the scene says otherwise two sequences, three expanded rows and two absorbed ones. The last row and the
+/// second are wanted; behind them is the place of another row. A token has as many experts as the body says, else two.
+/// On two ranks these make one message and one sum.
 struct World {
-  World(const KernelBody &body, const std::vector<Operand> &operands, char fill);
+  World(const KernelBody &body, const std::vector<Operand> &operands, char fill, const Scene &scene = {});
   World(const World &) = delete;
 
   Region &add(std::string name, Effect effect, int64_t rowBytes, int64_t bytes) {
@@ -37,23 +53,33 @@ struct World {
     return regions.back();
   }
   void addOperand(const Operand &operand, Random &random);
+  void fillNumbers(Region &region, const Operand &operand, Random &random) const;
   void addCaptures(const Effect &step);
   std::vector<int32_t> routes(uint64_t turn) const;
   std::vector<int32_t> permutation(uint64_t turn) const;
   std::vector<int32_t> plannedRoutes(bool ofParts, uint64_t turn) const;
+  std::vector<int32_t> sums(uint64_t turn) const;
   /// What an operand of numbers may hold; with another turn, something else that it may hold.
   std::vector<int32_t> numbers(const Operand &operand, uint64_t turn) const;
   /// Rows from each rank, then the first of them.
   std::vector<int64_t> counts(uint64_t turn) const {
-    return turn ? std::vector<int64_t>{2, 3, 4, 1} : std::vector<int64_t>{3, 2, 0, 3};
+    const int64_t half = (step.rows() + 1) / 2, rest = step.rows() / 2;
+    return turn ? std::vector<int64_t>{rest, half, half + 1, 1} : std::vector<int64_t>{half, rest, 0, half};
   }
   /// Gives row `row`, or all with -1, of region `index` other bytes that a kernel may find there.
   void change(size_t index, int64_t row);
-  void run();
+  /// Runs the body, as evaluate() reads it or as `run` does.
+  using Run = std::function<void(const KernelDesc &, const k2rt_ir_step &, const std::vector<void *> &)>;
+  void run(const Run &run = evaluated);
+  static void evaluated(const KernelDesc &desc, const k2rt_ir_step &step, const std::vector<void *> &args) {
+    EXPECT_TRUE(evaluate(desc, args.data(), step, WeightLayout::Panels));
+  }
 
   KernelDesc desc;
-  TestStep step{{Sequence{2, 3, K2RT_FORM_EXPANDED}, Sequence{0, 2, K2RT_FORM_ABSORBED}}};
-  std::vector<int32_t> tokens = {3, 1, 4, 1, 5}, outputs = {4, 1};
+  TestStep step;
+  Choices choices;
+  int64_t topK = test::topK, experts = test::experts; ///< of the body
+  std::vector<int32_t> tokens, outputs;
   std::vector<Region> regions;    ///< arguments, then captures
   std::vector<Operand> arguments; ///< of the first regions
   char fill;                      ///< of what is not read
@@ -63,12 +89,17 @@ template <class T> void store(Region &region, const std::vector<T> &values) {
   std::memcpy(region.bytes.data(), values.data(), std::min(region.bytes.size(), values.size() * sizeof(T)));
 }
 
-/// Two experts of each token, neighbours, turned by `turn`.
+/// Experts of each token, those that are neighbours turned by `turn`.
 inline std::vector<int32_t> World::routes(uint64_t turn) const {
   std::vector<int32_t> chosen;
-  for (int64_t token = 0; token < step.rows(); ++token)
-    for (int64_t k = 0; k < topK; ++k)
-      chosen.push_back(int32_t((2 * uint64_t(token) + uint64_t(k) + turn) % experts));
+  Random random(13);
+  for (int64_t token = 0; token < step.rows(); ++token) {
+    const auto first = choices == Choices::Some ? uint64_t(random.below(experts)) : 2 * uint64_t(token) + turn;
+    for (int64_t k = 0; k < topK; ++k) {
+      const bool isNone = choices == Choices::One ? k > 0 : choices == Choices::Some && random.below(5) == 0;
+      chosen.push_back(isNone ? -1 : choices == Choices::One ? 1 : int32_t((first + uint64_t(k)) % uint64_t(experts)));
+    }
+  }
   return chosen;
 }
 
@@ -79,16 +110,33 @@ inline std::vector<int32_t> World::permutation(uint64_t turn) const {
   return built;
 }
 
-/// Message i and slots of each token i, and the row that comes back for each of its choices: of an expert's parts a row
-/// of its own, else a sum, from row i on.
+/// Message i and slots of each token i, and the row that comes back for each of its choices; with another turn that of
+/// another one, of an expert's parts the token's own.
 inline std::vector<int32_t> World::plannedRoutes(bool ofParts, uint64_t turn) const {
   std::vector<int32_t> list;
   for (int64_t token = 0; token < step.rows(); ++token) {
     list.insert(list.end(), topK, int32_t(token));
     list.insert(list.end(), topK, int32_t(turn));
     for (int64_t k = 0; k < topK; ++k)
-      list.push_back(
-          int32_t(ofParts ? token * topK + (k + int64_t(turn)) % topK : (token + k + int64_t(turn)) % step.rows()));
+      list.push_back(int32_t(ofParts ? token * topK + (k + int64_t(turn)) % topK
+                                     : ((token + int64_t(turn)) * topK + k) % (step.rows() * topK)));
+  }
+  return list;
+}
+
+/// The first of each token's sums and their number, one for each subtree of its choices; with another turn one behind
+/// those of all.
+inline std::vector<int32_t> World::sums(uint64_t turn) const {
+  std::vector<int32_t> list, chosen = routes(0);
+  int32_t next = 0;
+  for (int64_t token = 0; token < step.rows(); ++token) {
+    std::set<int32_t> subtrees;
+    for (int64_t k = 0; k < topK; ++k)
+      if (const int32_t expert = chosen[token * topK + k]; expert >= 0)
+        subtrees.insert(expert / 2);
+    list.push_back(turn ? int32_t(step.rows()) : next);
+    list.push_back(turn ? 1 : int32_t(subtrees.size()));
+    next += int32_t(subtrees.size());
   }
   return list;
 }
@@ -105,22 +153,52 @@ inline std::vector<int32_t> World::numbers(const Operand &operand, uint64_t turn
     return permutation(turn);
   if (operand.name == "routes" || operand.name == "part_routes")
     return plannedRoutes(operand.name == "part_routes", turn);
-  if (operand.name == "ids")
-    return routes(turn);
-  std::vector<int32_t> list = turn ? std::vector<int32_t>(step.rows() * topK, -1) : routes(0);
-  for (int64_t token = 0; operand.name == "sums" && token < step.rows(); ++token) {
-    list[2 * token] = int32_t(turn ? step.rows() : token);
-    list[2 * token + 1] = 1;
-  }
+  if (operand.name == "sums")
+    return sums(turn);
+  std::vector<int32_t> list =
+      operand.name == "ids" || !turn ? routes(turn) : std::vector<int32_t>(step.rows() * topK, -1);
+  if (operand.name == "ids") // of tokens
+    for (int32_t &id : list)
+      id = std::max(id, 0);
   return list;
+}
+
+/// Numbers of the operand's type; of e4m3 none that is no number, and each block's scale.
+inline void World::fillNumbers(Region &region, const Operand &operand, Random &random) const {
+  const DType type = operand.isMatrix()       ? operand.matrix.type
+                     : operand.rows.width > 0 ? operand.rows.type
+                                              : operand.type;
+  const auto size = int64_t(region.bytes.size());
+  if (type == DType::BF16) {
+    Array numbers(type, random.vector(size / 2));
+    std::memcpy(region.bytes.data(), numbers.data(), size_t(size));
+    return;
+  }
+  if (type != DType::F8E4M3)
+    return store(region, random.vector(size / 4));
+  for (char &code : region.bytes)
+    code = char(random.below(127) | random.below(2) << 7);
+  const Matrix &matrix = operand.matrix;
+  const PanelLayout layout{matrix};
+  for (int64_t m = 0; m < matrix.count; ++m)
+    for (int64_t n = 0; n < matrix.n; ++n)
+      for (int64_t k = 0; k < matrix.k; ++k) {
+        const int64_t at = layout.scaleOffset(m, n, k);
+        const float scale = std::ldexp(1.5f, int(at / 4 % 7) - 9);
+        std::memcpy(&region.bytes[at], &scale, sizeof scale);
+      }
 }
 
 inline void World::addOperand(const Operand &operand, Random &random) {
   using Role = Operand::Role;
   const Rows &rows = operand.rows;
+  const bool hasSums = std::holds_alternative<ReduceSubtreesDesc>(desc.body) ||
+                       std::holds_alternative<MergeSubtreesDesc>(desc.body) ||
+                       std::holds_alternative<CombineDesc>(desc.body);
   int64_t count = rows.space == RowSpace::Output ? int64_t(outputs.size())
-                  : rows.space == RowSpace::Slot ? step.rows() * topK
-                                                 : step.rows() + 1;
+                  : rows.space == RowSpace::Slot || (hasSums && operand.effect.isWritten())
+                      ? step.rows() * topK // a row of each choice
+                      : step.rows() + 1;
   if (operand.name == "parts") // rows of each rank
     count *= ranks;
   bool isPermutation = rows.width > 0 && operand.elements > 0, hasRows = rows.width > 0 && !isPermutation;
@@ -139,7 +217,7 @@ inline void World::addOperand(const Operand &operand, Random &random) {
   else if (operand.type == DType::I64)
     store(region, counts(0));
   else
-    store(region, random.vector(bytes / 4));
+    fillNumbers(region, operand, random);
 }
 
 inline void World::addCaptures(const Effect &step_) {
@@ -152,8 +230,15 @@ inline void World::addCaptures(const Effect &step_) {
   }
 }
 
-inline World::World(const KernelBody &body, const std::vector<Operand> &operands, char fill)
-    : desc{"kernel", body}, arguments(operands), fill(fill) {
+inline World::World(const KernelBody &body, const std::vector<Operand> &operands, char fill, const Scene &scene)
+    : desc{"kernel", body}, step(scene.sequences), choices(scene.choices), arguments(operands), fill(fill) {
+  if (const auto *permutation = std::get_if<PermutationDesc>(&body))
+    topK = permutation->topK, experts = permutation->experts;
+  for (int64_t row = 0; row < step.rows(); ++row)
+    tokens.push_back(int32_t((3 + 5 * row) % 8));
+  for (int64_t row : {step.rows() - 1, int64_t(1)})
+    if (row >= 0 && row < step.rows())
+      outputs.push_back(int32_t(row));
   Random random(7);
   Effect ofStep = Effect::none();
   for (const Operand &operand : operands) {
@@ -169,6 +254,7 @@ inline World::World(const KernelBody &body, const std::vector<Operand> &operands
 
 inline void World::change(size_t index, int64_t row) {
   Region &region = regions[index], other{region.name, region.effect, region.rowBytes, region.bytes};
+  Random random(8);
   const Operand &operand = arguments[index];
   bool isPermutation = operand.rows.width > 0 && operand.elements > 0;
   if (isPermutation || operand.type == DType::I32)
@@ -176,7 +262,7 @@ inline void World::change(size_t index, int64_t row) {
   else if (operand.type == DType::I64)
     store(other, counts(1));
   else
-    store(other, Random(8).vector(int64_t(region.bytes.size()) / 4));
+    fillNumbers(other, operand, random);
   if (row < 0)
     region.bytes = other.bytes;
   else
@@ -184,7 +270,7 @@ inline void World::change(size_t index, int64_t row) {
                 region.bytes.begin() + row * region.rowBytes);
 }
 
-inline void World::run() {
+inline void World::run(const Run &run) {
   std::vector<void *> args;
   std::optional<ExpertTable> table;
   const auto *linear = std::get_if<LinearDesc>(&desc.body);
@@ -200,7 +286,7 @@ inline void World::run() {
                        &step.step.capture_max_logit};
   for (size_t i = 0; i < std::size(captures); ++i)
     *captures[i] = regions[arguments.size() + i].bytes.data();
-  EXPECT_TRUE(evaluate(desc, args.data(), step.step, WeightLayout::Panels));
+  run(desc, step.step, args);
 }
 
 } // namespace k2c::test
