@@ -14,26 +14,29 @@ WeightLayout currentWeights = WeightLayout::Panels;
 
 } // namespace
 
-void EmitTest::SetUp() {
+bool useTarget(EmitTarget target) {
   static const HostTarget narrow = *HostTarget::forCpu("x86-64-v3"), wide = *HostTarget::forCpu("x86-64-v4"),
                           host = *HostTarget::detect();
-  current = GetParam() == EmitTarget::Avx512 ? &wide : GetParam() == EmitTarget::Avx512Bf16 ? &host : &narrow;
+  current = target == EmitTarget::Avx512 ? &wide : target == EmitTarget::Avx512Bf16 ? &host : &narrow;
   static const NvidiaTarget threads = [] {
-    NvidiaTarget target = *NvidiaTarget::forArch("sm_80");
-    target.threads = 32;
-    return target;
+    NvidiaTarget of = *NvidiaTarget::forArch("sm_80");
+    of.threads = 32;
+    return of;
   }();
   static const NvidiaTarget warps = [] {
-    NvidiaTarget target = *NvidiaTarget::forArch("sm_90a");
-    target.worker = NvidiaTarget::Worker::Warp;
-    return target;
+    NvidiaTarget of = *NvidiaTarget::forArch("sm_90a");
+    of.worker = NvidiaTarget::Worker::Warp;
+    return of;
   }();
-  gpu = GetParam() == EmitTarget::GpuThreads ? &threads : GetParam() == EmitTarget::GpuWarps ? &warps : nullptr;
-  currentWeights = GetParam() == EmitTarget::Rows ? WeightLayout::Rows : WeightLayout::Panels;
-  if (GetParam() == EmitTarget::Avx512 && !host.tileTarget().hasAvx512)
-    GTEST_SKIP() << "this machine has no AVX-512";
-  if (GetParam() == EmitTarget::Avx512Bf16 && !host.tileTarget().hasAvx512Bf16)
-    GTEST_SKIP() << "this machine has no AVX512-BF16";
+  gpu = target == EmitTarget::GpuThreads ? &threads : target == EmitTarget::GpuWarps ? &warps : nullptr;
+  currentWeights = target == EmitTarget::Rows ? WeightLayout::Rows : WeightLayout::Panels;
+  return (target != EmitTarget::Avx512 || host.tileTarget().hasAvx512) &&
+         (target != EmitTarget::Avx512Bf16 || host.tileTarget().hasAvx512Bf16);
+}
+
+void EmitTest::SetUp() {
+  if (!useTarget(GetParam()))
+    GTEST_SKIP() << "this machine has no " << nameOf(GetParam());
 }
 
 std::string nameOf(EmitTarget target) {
@@ -55,9 +58,8 @@ Expected<CompiledKernel> compileForTarget(const KernelDesc &desc, int64_t splitT
   return kernel;
 }
 
-/// The launches of a kernel; the buffer of a split one begins as NaN.
-static int32_t launchAll(const CompiledKernel &kernel, const KernelDesc &desc, const k2rt_ir_step &step,
-                         std::vector<void *> args, int64_t workers) {
+int32_t launchAll(const CompiledKernel &kernel, const KernelDesc &desc, const k2rt_ir_step &step,
+                  std::vector<void *> args, int64_t workers) {
   if (kernel.tile.splitTokens == 0)
     return launch(kernel, step, args, workers).status;
   std::vector<float> partials(partialBytes(desc, kernel.tile) / sizeof(float), std::nanf(""));

@@ -21,6 +21,9 @@ namespace k2c::test {
 enum class EmitTarget { Avx2, Avx512, Avx512Bf16, Rows, GpuThreads, GpuWarps };
 std::string nameOf(EmitTarget target);
 
+/// Makes `target` that of the running test. False: the machine lacks it.
+bool useTarget(EmitTarget target);
+
 /// How the matrices of the running test's target lie.
 WeightLayout weightsOfTarget();
 
@@ -49,6 +52,11 @@ protected:
 
 /// The kernel for the target of the running test. Kernels live as long as the process.
 Expected<CompiledKernel> compileForTarget(const KernelDesc &desc, int64_t splitTokens = 0);
+
+/// The launches of a kernel, of which split-KV attention has two, by `workers` workers, or CTAs of a GPU; their status.
+/// The buffer that a split one has beside its arguments begins as NaN.
+int32_t launchAll(const CompiledKernel &kernel, const KernelDesc &desc, const k2rt_ir_step &step,
+                  std::vector<void *> args, int64_t workers);
 
 /// Compares the compiled kernel with evaluate(), for teams of so many workers, on a GPU for a CTA and for three.
 /// `arguments(results)` makes the argument list; results[i] starts as a copy of initial[i]. Attention is split in steps

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <gtest/gtest.h>
 #include <memory>
+#include <optional>
 
 namespace k2c::test {
 
@@ -17,6 +18,8 @@ struct DeviceKernel {
   ptx::Kernel kernel;
   NvidiaTarget target;
 };
+
+std::optional<uint64_t> strictSeed; ///< of StrictLaunches, while there is one
 
 TargetInfo tileTarget(const NvidiaTarget &target, WeightLayout weights) {
   TargetInfo info = target.worker == NvidiaTarget::Worker::Warp ? gpuTarget() : TargetInfo();
@@ -73,8 +76,8 @@ LaunchResult runCtas(const DeviceKernel &device, const CompiledKernel &kernel, c
   for (void *&argument : given)
     launch.parameters.push_back(&argument);
   ptx::Options options;
-  options.seed = uint64_t(ctas);
-  options.isStrict = ctas == 1 && kernel.tile.splitTokens == 0; // it costs the square of who reads a word
+  options.seed = strictSeed.value_or(uint64_t(ctas));
+  options.isStrict = strictSeed || (ctas == 1 && kernel.tile.splitTokens == 0); // it takes twenty times as long
   Expected<ptx::Counts> counts = ptx::run(device.kernel, launch, memory, options);
   EXPECT_TRUE(counts) << counts.error().text();
   EXPECT_EQ(begun, first.number);
@@ -84,6 +87,9 @@ LaunchResult runCtas(const DeviceKernel &device, const CompiledKernel &kernel, c
 }
 
 } // namespace
+
+StrictLaunches::StrictLaunches(uint64_t seed) { strictSeed = seed; }
+StrictLaunches::~StrictLaunches() { strictSeed.reset(); }
 
 Expected<CompiledKernel> compileForGpu(const KernelDesc &desc, const NvidiaTarget &target, const KernelChoice &choice) {
   CompiledKernel kernel;

@@ -11,6 +11,12 @@ namespace k2c::test {
 /// races; what they find is a failure of the test. Kernels may use what operator new has given.
 Expected<CompiledKernel> compileForGpu(const KernelDesc &desc, const NvidiaTarget &target, const KernelChoice &choice);
 
+/// While it lives, launches draw from `seed`, and all of them look for races.
+struct StrictLaunches {
+  explicit StrictLaunches(uint64_t seed);
+  ~StrictLaunches();
+};
+
 } // namespace k2c::test
 
 #endif // K2C_UNIT_KERNELS_GPUKERNEL_H
