@@ -1,6 +1,6 @@
-// run-ptx TEXT.ptx LAUNCH SEEDS [by-warp | FOLDER]: launches an entry under each seed, races looked for, and with
-// by-warp wgmma ending by warp, and prints a hash of what it has left in its buffers, or what was found. LAUNCH has a
-// line each:
+// run-ptx TEXT.ptx LAUNCH SEEDS [by-warp | speed | FOLDER]: launches an entry under each seed, races looked for, and
+// with by-warp wgmma ending by warp, and prints a hash of what it has left in its buffers, or what was found; with
+// speed, what ran in a second of this processor, without a look for races and with it. LAUNCH has a line each:
 //   entry NAME | grid X Y Z | block X Y Z | cluster X Y Z | shared BYTES | limit INSTRUCTIONS | give BUFFER |
 //   map BUFFER SWIZZLE RANK EXTENTS.. BOX.. | buffer NAME TYPE COUNT none|random|file|VALUES.. | bytes HEX | u32 VALUE
 //   | u64 VALUE | f32 VALUE
@@ -11,6 +11,7 @@
 
 #include <cstdio>
 #include <cstring>
+#include <ctime>
 #include <fstream>
 #include <iostream>
 #include <list>
@@ -159,6 +160,34 @@ Setup read(const char *path, const std::string &folder) {
   return setup;
 }
 
+/// Launches under `seed` until a second has passed.
+std::string speed(const Kernel &kernel, const char *launch, uint64_t seed, bool isStrict) {
+  uint64_t instructions = 0, multiplyAdds = 0;
+  std::clock_t ticks = 0;
+  while (ticks < CLOCKS_PER_SEC) {
+    Setup setup = read(launch, "");
+    GlobalMemory memory;
+    for (auto &[name, buffer] : setup.buffers)
+      memory.add(buffer.data(), buffer.bytes, name, buffer.isWritten);
+    Options options;
+    options.isStrict = isStrict;
+    options.seed = seed;
+    const std::clock_t begin = std::clock();
+    const Expected<Counts> counts = run(kernel, setup.launch, memory, options);
+    ticks += std::clock() - begin;
+    if (!counts)
+      return counts.error().text();
+    instructions += counts->instructions;
+    multiplyAdds += counts->multiplyAdds;
+  }
+  const double seconds = double(ticks) / CLOCKS_PER_SEC;
+  char said[128];
+  std::snprintf(said, sizeof said, "%s: %.2f million warp instructions/s, %.2f billion operations/s of products",
+                isStrict ? "strict" : "plain", double(instructions) / seconds * 1e-6,
+                double(2 * multiplyAdds) / seconds * 1e-9);
+  return said;
+}
+
 std::string runOnce(const Kernel &kernel, const char *launch, uint64_t seed, bool isByWarp, const std::string &folder) {
   Setup setup = read(launch, folder);
   GlobalMemory memory;
@@ -194,12 +223,17 @@ int main(int argc, char **argv) {
   Expected<Module> module = parse(text.str(), argv[1]);
   if (!module)
     return std::puts(module.error().text().c_str()), 0;
-  const bool isByWarp = argc == 5 && std::string(argv[4]) == "by-warp";
-  const std::string folder = argc == 5 && !isByWarp ? argv[4] : "";
+  const std::string how = argc == 5 ? argv[4] : "";
+  const bool isByWarp = how == "by-warp", isTimed = how == "speed";
+  const std::string folder = isByWarp || isTimed ? "" : how;
   Expected<Kernel> kernel = Kernel::decode(*module, read(argv[2], folder).entry);
   if (!kernel)
     return std::puts(kernel.error().text().c_str()), 0;
   for (uint64_t seed = 1; seed <= std::stoul(argv[3]); ++seed)
-    std::puts(runOnce(*kernel, argv[2], seed, isByWarp, folder).c_str());
+    if (isTimed)
+      for (const bool isStrict : {false, true})
+        std::puts(speed(*kernel, argv[2], seed, isStrict).c_str());
+    else
+      std::puts(runOnce(*kernel, argv[2], seed, isByWarp, folder).c_str());
   return 0;
 }
