@@ -79,6 +79,8 @@ public:
   }
   /// A register that a product of a warpgroup has while it goes on.
   Slot matrixRegister(const Operand &operand, bool isWritten);
+  /// The number of such a register among all of them.
+  uint32_t matrixNumber(Slot slot) const { return program.matrixSlots.find(slot)->second; }
   /// Where `slots` stand in Program::lists then.
   uint32_t addList(const std::vector<Slot> &slots);
   /// Records that the instruction reads (writes) `slot`.

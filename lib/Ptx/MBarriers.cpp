@@ -10,6 +10,7 @@
 #include "Races.h"
 
 #include <algorithm>
+#include <optional>
 
 namespace k2c::ptx {
 
@@ -132,13 +133,18 @@ void take(Races &races, Warp &warp, const Operation &o, uint32_t one, const MBar
 /// not, as the ISA allows; a lane whose phase is not complete holds all.
 Outcome wait(Machine &machine, Warp &warp, const Operation &o, uint32_t active) {
   Split &at = machine.split(warp);
+  std::optional<bool> mayGoOn; // without the phase
   uint32_t complete = 0;
-  uint64_t awaited = 0;
+  uint64_t awaited = 0, before = 0; // the address of the lane before
+  MBarrier *object = nullptr;
   for (uint32_t left = active; left != 0; left &= left - 1) {
     const int lane = __builtin_ctz(left);
-    MBarrier *object = mbarrierAt(machine, warp, o, addressOf(warp, o, lane), lane);
+    const uint64_t address = addressOf(warp, o, lane);
+    if (!object || address != before || machine.races) // which each lane has to know of
+      object = mbarrierAt(machine, warp, o, address, lane);
     if (!object)
       return Outcome::Failed;
+    before = address;
     awaited = object->phase;
     bool isComplete = false;
     if (o.target & ByParity) {
@@ -161,11 +167,15 @@ Outcome wait(Machine &machine, Warp &warp, const Operation &o, uint32_t active) 
                               std::to_string(object->phase) + " has begun: by its parity it cannot tell",
                           "let who arrives wait for who waits");
     isComplete |= at.awaited && object->phase > *at.awaited;
+    if (!isComplete && (o.target & MayBlock) && !mayGoOn)
+      mayGoOn = machine.random() % 16 == 0;
+    if (!mayGoOn.value_or(true) && !machine.races)
+      break; // whatever the other lanes would find
     complete |= uint32_t(isComplete) << lane;
     if (isComplete && machine.races)
       take(*machine.races, warp, o, uint32_t(1) << lane, *object);
   }
-  if (complete != active && (o.target & MayBlock) && machine.random() % 16 != 0) {
+  if (!mayGoOn.value_or(true)) {
     at.awaited = awaited;
     return Outcome::Wait;
   }

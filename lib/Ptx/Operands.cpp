@@ -49,6 +49,16 @@ std::vector<float> halves() {
   return all;
 }
 
+/// The numbers of a format by their bits; null: it needs no table.
+const float *tableOf(Element element) {
+  static const std::array<float, 256> e4m3 = bytesOfFormat(4, false), e5m2 = bytesOfFormat(5, true);
+  static const std::vector<float> f16 = halves();
+  return element == Element::E4M3   ? e4m3.data()
+         : element == Element::E5M2 ? e5m2.data()
+         : element == Element::F16  ? f16.data()
+                                    : nullptr;
+}
+
 } // namespace
 
 std::optional<Element> elementNamed(std::string_view name) {
@@ -80,17 +90,14 @@ std::optional<Sums> sumsNamed(std::string_view name) {
 }
 
 float valueOf(Element element, uint32_t bits) {
-  static const std::array<float, 256> e4m3 = bytesOfFormat(4, false), e5m2 = bytesOfFormat(5, true);
-  static const std::vector<float> f16 = halves();
   switch (element) {
   case Element::BF16:
     return k2c::ptx::valueOf<float>(bits << 16);
   case Element::F16:
-    return f16[bits & 0xffff];
+    return tableOf(element)[bits & 0xffff];
   case Element::E4M3:
-    return e4m3[bits & 0xff];
   case Element::E5M2:
-    return e5m2[bits & 0xff];
+    return tableOf(element)[bits & 0xff];
   case Element::TF32: // the lower bits are not looked at
     return k2c::ptx::valueOf<float>(bits & 0xffffe000u);
   case Element::S8:
@@ -118,13 +125,13 @@ uint32_t byteOf(Element element, float value) {
 
 template <class Bits>
 static void valuesOf(Element element, const std::byte *bytes, uint32_t count, uint32_t step, float *values) {
+  const float *table = tableOf(element);
   for (uint32_t i = 0; i < count; ++i) {
     Bits bits;
     std::memcpy(&bits, bytes + i * sizeof bits, sizeof bits);
-    if (element == Element::BF16)
-      values[size_t(i) * step] = k2c::ptx::valueOf<float>(uint32_t(bits) << 16);
-    else
-      values[size_t(i) * step] = valueOf(element, bits);
+    values[size_t(i) * step] = table                      ? table[bits]
+                               : element == Element::BF16 ? k2c::ptx::valueOf<float>(uint32_t(bits) << 16)
+                                                          : valueOf(element, bits);
   }
 }
 

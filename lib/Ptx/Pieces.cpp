@@ -31,6 +31,12 @@ std::vector<Piece> piecesOf(const TensorMap &map, const int32_t *coordinates, ui
     for (uint64_t begin = 0; begin < lineBytes; begin += chunkBytes) {
       const uint64_t bytes = std::min(chunkBytes, lineBytes - begin);
       const uint64_t to = swizzled(shared + line * lineBytes + begin, map.swizzleBytes);
+      const int64_t first = int64_t(coordinates[0]) + static_cast<int64_t>(begin / map.elementBytes);
+      if (isInside && first >= 0 && static_cast<uint64_t>(first) + bytes / map.elementBytes <= map.extents[0]) {
+        auto *const from = reinterpret_cast<std::byte *>(global + static_cast<uint64_t>(first) * map.elementBytes);
+        pieces.push_back({to, from, static_cast<uint32_t>(bytes)});
+        continue;
+      }
       for (uint64_t byte = 0; byte < bytes; byte += map.elementBytes) { // the first axis may end within a chunk
         const int64_t at = int64_t(coordinates[0]) + static_cast<int64_t>((begin + byte) / map.elementBytes);
         const bool isElement = isInside && at >= 0 && static_cast<uint64_t>(at) < map.extents[0];
@@ -53,27 +59,27 @@ bool mayCopy(Machine &machine, Warp &warp, const Operation &operation, int lane,
     machine.fail(warp, operation, uint32_t(1) << lane, std::move(what), std::move(remedy));
     return false;
   };
-  const auto isRace = [&](const std::string &where, const Touched &at, bool isWrite) {
+  const auto isRace = [&](auto where, const Touched &at, bool isWrite) {
     const std::string other = machine.races->copy(warp, operation, lane, isWrite ? copier.writtenBy : copier.readBy,
                                                   copier.time, copier.isProxy, at, isWrite);
     if (!other.empty())
-      machine.failRace(warp, operation, uint32_t(1) << lane, "it copies " + where, other, copier.isProxy);
+      machine.failRace(warp, operation, uint32_t(1) << lane, "it copies bytes " + where(), other, copier.isProxy);
     return !other.empty();
   };
   for (const Piece &piece : pieces) {
     const uint64_t offset = piece.shared - firstSharedAddress, size = cta.shared.size();
-    const std::string at = "shared address " + std::to_string(piece.shared);
+    const auto at = [&] { return "shared address " + std::to_string(piece.shared); };
     if (piece.shared < firstSharedAddress || offset > size || piece.bytes > size - offset)
-      return refuse("it copies " + std::to_string(piece.bytes) + " bytes at " + at + ", and there are " +
+      return refuse("it copies " + std::to_string(piece.bytes) + " bytes at " + at() + ", and there are " +
                         std::to_string(size) + " from " + std::to_string(firstSharedAddress) + " on",
                     "stay within what the launch gives");
     if (cta.holdsMBarrier(piece.shared, piece.bytes))
-      return refuse("it copies " + std::to_string(piece.bytes) + " bytes at " + at + ", and an mbarrier is there",
+      return refuse("it copies " + std::to_string(piece.bytes) + " bytes at " + at() + ", and an mbarrier is there",
                     "use mbarrier.inval before");
     if (!isToShared && piece.global && !cta.sharedWritten.has(offset, piece.bytes))
-      return refuse("it copies bytes at " + at + " that were never written", "write them first");
-    if (machine.races &&
-        isRace("bytes at " + at, {cta.shared.data(), size, Proxied::Shared, offset, piece.bytes}, isToShared))
+      return refuse("it copies bytes at " + at() + " that were never written", "write them first");
+    if (machine.races && isRace([&] { return "at " + at(); },
+                                {cta.shared.data(), size, Proxied::Shared, offset, piece.bytes}, isToShared))
       return false;
     if (!piece.global)
       continue;
@@ -87,7 +93,7 @@ bool mayCopy(Machine &machine, Warp &warp, const Operation &operation, int lane,
     if ((isToShared || copier.reduced != 0) && !range->written.has(first, piece.bytes))
       return refuse("it copies bytes of '" + range->name + "' that were never written", "write them first");
     if (machine.races &&
-        isRace("bytes of '" + range->name + "'",
+        isRace([&] { return "of '" + range->name + "'"; },
                {range->data, range->bytes, Proxied::Global, first, piece.bytes, copier.reduced}, !isToShared))
       return false;
   }

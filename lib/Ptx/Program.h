@@ -153,8 +153,6 @@ struct Program {
   uint64_t localBytes = 0;               ///< of a lane
   uint64_t paramBytes = 0;
   std::vector<uint64_t> paramOffsets;
-
-  uint32_t matrixSlot(Slot slot) const { return matrixSlots.find(slot)->second; }
 };
 
 /// Addresses that are no address of .global. Shared memory begins above 0, so that a null pointer is outside; bits 24

@@ -11,6 +11,7 @@
 #include "Races.h"
 
 #include <algorithm>
+#include <deque>
 
 namespace k2c::ptx {
 
@@ -71,14 +72,39 @@ void valuesIn(const Cta &cta, const MatrixDescriptor &at, uint32_t first, uint32
     }
 }
 
-void compute(Machine &machine, Warp &warp, const Product &product) {
+/// What B holds of the products that one wait ends: the warps of a warpgroup multiply with the same.
+class Factors {
+public:
+  /// [depth][columns].
+  const float *of(const Cta &cta, const Product &product, const MatrixForm &form) {
+    for (const Decoded &one : decoded)
+      if (one.descriptor == product.descriptorB && one.form == &form)
+        return one.values.data();
+    Decoded &made = decoded.emplace_back();
+    made.descriptor = product.descriptorB;
+    made.form = &form;
+    made.values.resize(size_t(form.depth) * form.columns);
+    valuesIn(cta, MatrixDescriptor(product.descriptorB), 0, form.columns, form, form.b, form.isTransposedB, 1,
+             form.columns, made.values.data());
+    return made.values.data();
+  }
+
+private:
+  struct Decoded {
+    uint64_t descriptor = 0;
+    const MatrixForm *form = nullptr;
+    std::vector<float> values;
+  };
+  std::deque<Decoded> decoded;
+};
+
+void compute(Machine &machine, Warp &warp, const Product &product, Factors &factors) {
   const Operation &o = *product.operation;
   const MatrixForm &form = machine.program.matrixForms[o.target];
   const Cta &cta = *warp.cta;
-  static thread_local std::vector<float> a, b;
+  static thread_local std::vector<float> a;
   static thread_local std::vector<uint32_t> sums;
   a.resize(rowsOfWarp * form.depth);
-  b.resize(size_t(form.depth) * form.columns);
   sums.assign(rowsOfWarp * form.columns, 0);
   const uint32_t each = 4 / form.elementBytes;
   if (form.isRegisterA)
@@ -90,8 +116,7 @@ void compute(Machine &machine, Warp &warp, const Product &product) {
   else
     valuesIn(cta, MatrixDescriptor(product.descriptorA), warp.index % 4 * rowsOfWarp, rowsOfWarp, form, form.a,
              form.isTransposedA, form.depth, 1, a.data());
-  valuesIn(cta, MatrixDescriptor(product.descriptorB), 0, form.columns, form, form.b, form.isTransposedB, 1,
-           form.columns, b.data());
+  const float *b = factors.of(cta, product, form);
   if (form.isNegatedA != form.isNegatedB)
     for (float &value : a)
       value = -value;
@@ -104,7 +129,7 @@ void compute(Machine &machine, Warp &warp, const Product &product) {
   constexpr int fractionOfHalves = 25, fractionOfBytes = 13;
   multiply({rowsOfWarp, form.depth, form.columns, form.elementBytes == 1 ? fractionOfBytes : fractionOfHalves,
             form.sums, form.isSaturated},
-           a.data(), b.data(), sums.data());
+           a.data(), b, sums.data());
   for (uint32_t i = 0; i < form.columns / 2; ++i)
     for (uint32_t lane = 0; lane < uint32_t(warpLanes); ++lane) {
       uint32_t &to = warp.destination<uint32_t>(slots[i / halves])[lane];
@@ -115,13 +140,14 @@ void compute(Machine &machine, Warp &warp, const Product &product) {
 /// Registers of the accumulators, of which those of f16 are two in one.
 uint32_t sumRegisters(const MatrixForm &form) { return form.columns / (form.sums == Sums::F16 ? 4 : 2); }
 
-/// Accumulators and registers of A of a product.
+uint32_t registersOf(const MatrixForm &form) { return sumRegisters(form) + (form.isRegisterA ? 4 : 0); }
+
+/// Numbers of the accumulators and registers of A of a product, which lie behind their slots.
 template <class Body> void forRegisters(const Machine &machine, const Product &product, Body body) {
   const Operation &o = *product.operation;
-  const MatrixForm &form = machine.program.matrixForms[o.target];
-  const uint32_t count = sumRegisters(form) + (form.isRegisterA ? 4 : 0);
+  const uint32_t count = registersOf(machine.program.matrixForms[o.target]);
   for (uint32_t i = 0; i < count; ++i)
-    body(machine.program.matrixSlot(machine.program.lists[o.first + i]));
+    body(machine.program.lists[o.first + count + i]);
 }
 
 Outcome multiply(Machine &machine, Warp &warp, const Operation &o, uint32_t active) {
@@ -165,11 +191,11 @@ Outcome multiply(Machine &machine, Warp &warp, const Operation &o, uint32_t acti
 }
 
 /// Ends products until at most `left` groups are open.
-void finish(Machine &machine, Warp &warp, size_t left) {
+void finish(Machine &machine, Warp &warp, size_t left, Factors &factors) {
   Products &products = warp.products;
   for (; products.groups.size() > left; products.groups.pop_front())
     for (const Product &product : products.groups.front()) {
-      compute(machine, warp, product);
+      compute(machine, warp, product, factors);
       forRegisters(machine, product, [&](uint32_t number) { --products.inFlight[number]; });
       --products.count;
     }
@@ -198,9 +224,10 @@ Outcome wait(Machine &machine, Warp &warp, const Operation &o, uint32_t active) 
   for (size_t i = first; i < end; ++i)
     if (warps[i].products.closed < done && warps[i].live != 0)
       return Outcome::Wait;
+  Factors factors;
   for (size_t i = first; i < end; ++i) {
     Products &products = warps[i].products;
-    finish(machine, warps[i], products.closed > done ? products.closed - done : 0);
+    finish(machine, warps[i], products.closed > done ? products.closed - done : 0, factors);
     if (machine.races && done != 0 && products.agent.number != 0)
       machine.races->learn(warp, active, products.agent, done);
   }
@@ -271,6 +298,8 @@ void decodeMultiply(Decoder &d) {
   form.isNegatedB = signs != 0 && sign(5);
   form.isTransposedA = transposes == 2 && flag(6);
   form.isTransposedB = transposes > 0 && flag(5 + transposes);
+  for (size_t i = 0, count = slots.size(); i < count; ++i)
+    slots.push_back(d.matrixNumber(slots[i]));
   made.first = d.addList(slots);
   made.target = d.addMatrixForm(form);
   made.isAligned = true;
