@@ -67,9 +67,12 @@ void Races::drop(uint32_t &link) {
 
 /// Whether `node` and `made` race unless one of them happens before the other.
 bool Races::isConflict(const Node &node, const Node &made) const {
+  const bool isShared = (node.isWrite || made.isWrite) && (node.bytes & made.bytes) != 0;
+  if (!isShared)
+    return false;
   const bool isStrong = node.isStrong && made.isStrong && node.bytes == made.bytes && node.element == made.element &&
                         isInScope(made.warp, node.warp, made.scope) && isInScope(node.warp, made.warp, node.scope);
-  return (node.isWrite || made.isWrite) && (node.bytes & made.bytes) != 0 && !isStrong && !isSame(node, made);
+  return !isStrong && !isSame(node, made);
 }
 
 /// Adds `made` to the accesses of a word, from which what it supersedes goes: what happened before, and what its own
@@ -171,6 +174,26 @@ bool Races::hasNotedRead(uint32_t &head, Node &made, const Knowledge &known, con
   return true;
 }
 
+/// note() for a read by lanes that know the same, where it comes after all writes, whichever lane has made them.
+/// Whether it was.
+bool Races::hasNotedReads(Memory &memory, uint64_t word, Node &made, const Knowledge &known) {
+  Node anyone = made;
+  anyone.lanes = 0; // none of them comes after itself alone
+  uint32_t *mine = nullptr;
+  for (uint32_t *link = &memory.heads[word]; *link != 0; link = &nodes[*link].next) {
+    const Node &node = nodes[*link];
+    if (node.isWrite && !isOrdered(node, anyone, known, memory.where))
+      return false;
+    if (!node.isWrite && !node.isStrong && !node.isAgent && node.warp == made.warp && node.bytes == made.bytes &&
+        node.isConstant == made.isConstant && (node.lanes & ~made.lanes) == 0)
+      mine = link;
+  }
+  if (mine)
+    drop(*mine);
+  take(memory.heads[word], made);
+  return true;
+}
+
 Races::Memory &Races::memoryAt(const Touched &at) {
   if (last && lastData == at.data)
     return *last;
@@ -248,6 +271,16 @@ static bool areApart(uint32_t active, const uint64_t *offsets, uint32_t bytes) {
   return true;
 }
 
+/// Whether lanes access the same bytes, and know the same.
+static bool areOne(const Warp &warp, uint32_t active, const uint64_t *offsets) {
+  const int first = __builtin_ctz(active);
+  for (uint32_t left = active & (active - 1); left != 0; left &= left - 1)
+    if (const int lane = __builtin_ctz(left);
+        offsets[lane] != offsets[first] || !warp.clocks->known[lane].isSame(warp.clocks->known[first]))
+      return false;
+  return true;
+}
+
 std::string Races::accessTogether(Warp &warp, const Operation &operation, uint32_t active, const Touched &at,
                                   const uint64_t *offsets, uint32_t bytes, Access access) {
   Memory &memory = memoryAt(at);
@@ -256,6 +289,16 @@ std::string Races::accessTogether(Warp &warp, const Operation &operation, uint32
   const Knowledge *before = nullptr; // of the lane before, if it accessed the same bytes
   const bool isApart = made.isWrite && areApart(active, offsets, bytes);
   uint64_t last = ~uint64_t(0);
+  if (!made.isWrite && isWhole && areOne(warp, active, offsets)) {
+    const int first = __builtin_ctz(active);
+    uint64_t word = offsets[first] / wordBytes;
+    const uint64_t end = word + bytes / wordBytes;
+    made.bytes = 0xf;
+    for (made.lanes = active; word < end && hasNotedReads(memory, word, made, warp.clocks->known[first]);)
+      ++word;
+    if (word == end)
+      return "";
+  }
   for (uint32_t left = active; left != 0; left &= left - 1) {
     const int lane = __builtin_ctz(left);
     const uint64_t offset = offsets[lane];

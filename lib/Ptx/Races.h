@@ -164,6 +164,7 @@ private:
   void drop(uint32_t &link);
   void leave(const Memory &memory, uint64_t word, const Node &node, const Node &made);
   bool hasNotedRead(uint32_t &head, Node &made, const Knowledge &known, const Knowledge *others);
+  bool hasNotedReads(Memory &memory, uint64_t word, Node &made, const Knowledge &known);
   Location &locationAt(Memory &memory, uint64_t offset, uint32_t bytes, const std::byte *value);
   void publish(Location &location, Warp &warp, const Operation &operation, int lane, Access access,
                const std::byte *from);

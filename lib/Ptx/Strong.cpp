@@ -108,9 +108,10 @@ const std::byte *Races::older(Warp &warp, const Operation &operation, int lane, 
     uint64_t chosen = location.newest;
     if (least < chosen && draw % 4 == 0)
       chosen = least + draw / 4 % (chosen - least);
-    if (!sight)
+    if (!sight && chosen > first) // what has seen the first of them keeps nobody from any
       sight = &location.sights.emplace_back();
-    *sight = {reader, own.time, chosen};
+    if (sight)
+      *sight = {reader, own.time, chosen};
     const Version &version = location.versions[chosen - first];
     see(version, warp, operation, lane);
     if (chosen != location.newest)
