@@ -1,7 +1,7 @@
 //===- Arithmetic.cpp - Integers ------------------------------------------===//
 //
-// PTX ISA 9.7.1: add, sub, mul, mad, div, rem, abs, neg, min, max. Sums and products wrap; what devices do where the
-// ISA says nothing (division by zero) is done here, too.
+// PTX ISA, Integer Arithmetic Instructions: add, sub, mul, mad, div, rem, abs, neg, min, max. Sums and products wrap;
+// what devices do where the ISA says nothing (division by zero) is done here, too.
 //
 //===----------------------------------------------------------------------===//
 #include "Integers.h"

@@ -1,9 +1,9 @@
 //===- AsyncCopies.cpp - Copies of single threads -------------------------===//
 //
-// PTX ISA 9.7.9.25.2 and 9.7.9.26: cp.async, its groups and its arrival at an mbarrier; st.async. They go on while
-// their thread does, yet in the generic proxy: no proxy fence is needed. Each cp.async of a thread has a number, which
-// is the time at which the thread's agent acts; who waits for a group, or for an mbarrier at which they arrive, knows
-// of those up to some number.
+// PTX ISA, Non-bulk copy and Asynchronous store: cp.async, its groups and its arrival at an mbarrier; st.async. They go
+// on while their thread does, yet in the generic proxy: no proxy fence is needed. Each cp.async of a thread has a
+// number, which is the time at which the thread's agent acts; who waits for a group, or for an mbarrier at which they
+// arrive, knows of those up to some number.
 //
 //===----------------------------------------------------------------------===//
 #include "Integers.h"

@@ -1,7 +1,7 @@
 //===- Atomics.cpp - Atomic operations and fences -------------------------===//
 //
-// PTX ISA 9.7.13.6, 9.7.13.7, 9.7.13.4: atom, red, fence, membar. Lanes of an instruction go one after another, in an
-// order that is drawn.
+// PTX ISA, Parallel Synchronization and Communication Instructions: atom, red, fence, membar. Lanes of an instruction
+// go one after another, in an order that is drawn.
 //
 //===----------------------------------------------------------------------===//
 #include "Halves.h"

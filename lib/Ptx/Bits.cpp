@@ -1,7 +1,7 @@
 //===- Bits.cpp - Logic, shifts and bit fields ----------------------------===//
 //
-// PTX ISA 9.7.1 (bit fields, counts) and 9.7.8: and, or, xor, not, lop3, shl, shr, shf, bfe, bfi, bfind, brev, clz,
-// popc, prmt. Predicates are words of lanes.
+// PTX ISA, Integer Arithmetic Instructions (bit fields, counts), Logic and Shift Instructions: and, or, xor, not, lop3,
+// shl, shr, shf, bfe, bfi, bfind, brev, clz, popc, prmt. Predicates are words of lanes.
 //
 //===----------------------------------------------------------------------===//
 #include "Integers.h"

@@ -1,9 +1,9 @@
 //===- BulkCopies.cpp - Copies of the asynchronous proxy ------------------===//
 //
-// PTX ISA 9.7.9.25: cp.async.bulk, cp.async.bulk.tensor, those of cp.reduce, their groups; fence.proxy.async,
-// griddepcontrol. A copy to shared memory is done at a time that is drawn, and completes its bytes on an mbarrier. A
-// copy to global memory is read and written no later than its thread waits for its group; a kernel may end without
-// waiting.
+// PTX ISA, Bulk copy, Tensor copy: cp.async.bulk, cp.async.bulk.tensor, those of cp.reduce, their groups;
+// fence.proxy.async, griddepcontrol. A copy to shared memory is done at a time that is drawn, and completes its bytes
+// on an mbarrier. A copy to global memory is read and written no later than its thread waits for its group; a kernel
+// may end without waiting.
 //
 //===----------------------------------------------------------------------===//
 #include "Integers.h"

@@ -50,7 +50,7 @@ private:
 enum class Proxied : uint8_t { Shared, Global };
 
 /// What a thread knows, and of that what the asynchronous proxy sees, too: what was written before a proxy fence that
-/// is known (PTX ISA 8.6). Reads that happened before, and copies before copies, are a clock of their own: some
+/// is known (PTX ISA, Proxies). Reads that happened before, and copies before copies, are a clock of their own: some
 /// synchronisation orders no more than these (MBarriers.cpp).
 struct Knowledge {
   Clock all, reads, async[2]; ///< async: by Proxied

@@ -1,6 +1,7 @@
 //===- Compare.cpp - setp and selp ----------------------------------------===//
 //
-// PTX ISA 9.7.6. A comparison of numbers is false where one operand is no number, unless its name ends in u.
+// PTX ISA, Comparison and Selection Instructions. A comparison of numbers is false where one operand is no number,
+// unless its name ends in u.
 //
 //===----------------------------------------------------------------------===//
 #include "Floats.h"

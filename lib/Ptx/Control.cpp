@@ -1,7 +1,7 @@
 //===- Control.cpp - Branches, ends and barriers --------------------------===//
 //
-// PTX ISA 9.7.12, 9.7.13.1 to 9.7.13.5: bra, ret, exit, trap; bar, barrier, bar.warp, barrier.cluster. Who waits at a
-// barrier has arrived, and asks again until it has been passed.
+// PTX ISA, Control Flow, Parallel Synchronization and Communication Instructions: bra, ret, exit, trap; bar, barrier,
+// bar.warp, barrier.cluster. Who waits at a barrier has arrived, and asks again until it has been passed.
 //
 //===----------------------------------------------------------------------===//
 #include "Integers.h"

@@ -1,6 +1,6 @@
 //===- Convert.cpp - cvt --------------------------------------------------===//
 //
-// PTX ISA 9.7.9.21. A value becomes an exact one of 64 bits, integer or float, is rounded, clamped and stored;
+// PTX ISA, cvt. A value becomes an exact one of 64 bits, integer or float, is rounded, clamped and stored;
 // registers may be wider than the types. What integers cannot hold is clamped, and what is no number becomes 0.
 //
 //===----------------------------------------------------------------------===//

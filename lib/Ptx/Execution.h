@@ -59,7 +59,7 @@ struct Outgoing {
   Combine combine = nullptr; ///< with what is there; null: it is overwritten
 };
 
-/// Copies of a thread, in the groups in which it waits for them. (PTX ISA 9.7.9.25.3)
+/// Copies of a thread, in the groups in which it waits for them. (PTX ISA, Bulk copy)
 struct BulkGroups {
   std::vector<Outgoing> open;
   std::deque<std::vector<Outgoing>> closed; ///< those that are not complete, the oldest first
@@ -90,7 +90,7 @@ struct Product {
   bool isAdded = false;          ///< to what the accumulators hold
 };
 
-/// Those of a warp, in the groups in which it waits for them. (PTX ISA 9.7.15.7)
+/// Those of a warp, in the groups in which it waits for them. (PTX ISA, wgmma.commit_group)
 struct Products {
   std::vector<Product> open;
   std::deque<std::vector<Product>> groups; ///< those that are not complete, the oldest first
@@ -137,7 +137,7 @@ struct Warp {
   }
 };
 
-/// A barrier of a CTA or a cluster: who has arrived since it was passed last. (PTX ISA 9.7.13.1)
+/// A barrier of a CTA or a cluster: who has arrived since it was passed last. (PTX ISA, bar, barrier)
 struct Barrier {
   uint32_t arrived = 0;  ///< threads
   uint32_t expected = 0; ///< threads, as those said who have arrived; 0: all that run
@@ -148,7 +148,7 @@ struct Barrier {
   Knowledge passed;                    ///< by those who had when it was passed last
 };
 
-/// An mbarrier object in shared memory. (PTX ISA 9.7.13.15)
+/// An mbarrier object in shared memory. (PTX ISA, mbarrier)
 struct MBarrier {
   uint32_t expected = 0;         ///< arrivals of a phase
   int64_t pending = 0;           ///< arrivals that the current phase still waits for

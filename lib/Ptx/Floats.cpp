@@ -1,8 +1,8 @@
 //===- Floats.cpp - Floating point ----------------------------------------===//
 //
-// PTX ISA 9.7.3: add, sub, mul, fma, mad, div, rcp, sqrt, rsqrt, min, max, abs, neg, ex2, lg2, sin, cos, tanh. Results
-// of f32 that are no number are the canonical one, as the ISA says. Approximations are the correctly rounded value
-// here; a device may differ from it by the error that the ISA gives.
+// PTX ISA, Floating-Point Instructions: add, sub, mul, fma, mad, div, rcp, sqrt, rsqrt, min, max, abs, neg, ex2, lg2,
+// sin, cos, tanh. Results of f32 that are no number are the canonical one, as the ISA says. Approximations are the
+// correctly rounded value here; a device may differ from it by the error that the ISA gives.
 //
 //===----------------------------------------------------------------------===//
 #include "Floats.h"

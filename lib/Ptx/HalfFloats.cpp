@@ -1,8 +1,9 @@
 //===- HalfFloats.cpp - Floating point of 16 bits, and other roundings ----===//
 //
-// PTX ISA 9.7.4 and 9.7.3: add, sub, mul, fma, min, max, neg, abs, ex2 and tanh of f16, bf16 and pairs of them; add,
-// sub, mul, fma, div, rcp and sqrt of f32 and f64 that round towards zero, down or up. A sum of two products of 16 bits
-// is rounded to odd in f64, so that rounding it once more is as if it had been exact.
+// PTX ISA, Half Precision and Mixed Precision Floating-Point Instructions: add, sub, mul, fma, min, max, neg, abs, ex2
+// and tanh of f16, bf16 and pairs of them; add, sub, mul, fma, div, rcp and sqrt of f32 and f64 that round towards
+// zero, down or up. A sum of two products of 16 bits is rounded to odd in f64, so that rounding it once more is as if
+// it had been exact.
 //
 //===----------------------------------------------------------------------===//
 #include "Floats.h"

@@ -1,9 +1,9 @@
 //===- Inline.cpp - Calls become what they call ---------------------------===//
 //
-// PTX ISA 9.7.12.5: call. An instruction of a body is copied with its registers, variables and labels numbered anew; a
-// call is followed into its function, whose ret becomes a branch behind it. The parameters of a call are .param
-// variables of who calls, and become variables of local memory: who is called reads and writes them in their place. So
-// lanes of a call go on in the order of the text, and meet behind it as they do behind any branch.
+// PTX ISA, Control Flow Instructions: call. An instruction of a body is copied with its registers, variables and labels
+// numbered anew; a call is followed into its function, whose ret becomes a branch behind it. The parameters of a call
+// are .param variables of who calls, and become variables of local memory: who is called reads and writes them in their
+// place. So lanes of a call go on in the order of the text, and meet behind it as they do behind any branch.
 //
 //===----------------------------------------------------------------------===//
 #include "Inline.h"

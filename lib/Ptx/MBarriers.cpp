@@ -1,6 +1,6 @@
 //===- MBarriers.cpp - Barriers in shared memory --------------------------===//
 //
-// PTX ISA 9.7.13.15: mbarrier.init, inval, arrive, expect_tx, complete_tx, test_wait, try_wait; mapa. What
+// PTX ISA, mbarrier, mapa: mbarrier.init, inval, arrive, expect_tx, complete_tx, test_wait, try_wait; mapa. What
 // an object holds is kept beside shared memory, whose bytes there have no meaning. A phase is complete when nobody is
 // missing and no byte; who waits for it then knows what those knew who arrived.
 //

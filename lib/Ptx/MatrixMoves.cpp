@@ -1,6 +1,6 @@
 //===- MatrixMoves.cpp - ldmatrix and stmatrix ----------------------------===//
 //
-// PTX ISA 9.7.14.5.15, 9.7.14.5.16: one, two or four matrices of 8 x 8 elements of 16 bits. Lanes 8 i to 8 i + 7 name
+// PTX ISA, ldmatrix and stmatrix: one, two or four matrices of 8 x 8 elements of 16 bits. Lanes 8 i to 8 i + 7 name
 // the rows of matrix i; lane l holds two neighbours of row l / 4, or of column l / 4 if the matrix is transposed.
 //
 //===----------------------------------------------------------------------===//

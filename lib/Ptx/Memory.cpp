@@ -1,6 +1,7 @@
 //===- Memory.cpp - Loads and stores --------------------------------------===//
 //
-// PTX ISA 9.7.9.8 to 9.7.9.13: ld, ld.global.nc, ldu, st, prefetch. Hints for caches are checked, and change nothing.
+// PTX ISA, Data Movement and Conversion Instructions: ld, ld.global.nc, ldu, st, prefetch. Hints for caches are
+// checked, and change nothing.
 //
 //===----------------------------------------------------------------------===//
 #include "Integers.h"

@@ -1,8 +1,8 @@
 //===- Mma.cpp - Matrix products of a warp --------------------------------===//
 //
-// PTX ISA 9.7.14: mma.sync of 16 rows and 8 columns, and wmma. Registers of mma.sync hold elements where the ISA says;
-// those of wmma in an order of this machine: lane after lane, row after row. Their bits are those of wgmma, which were
-// read off a device; those of mma.sync were not.
+// PTX ISA, Warp Level Matrix Multiply-Accumulate Instructions: mma.sync of 16 rows and 8 columns, and wmma. Registers
+// of mma.sync hold elements where the ISA says; those of wmma in an order of this machine: lane after lane, row after
+// row. Their bits are those of wgmma, which were read off a device; those of mma.sync were not.
 //
 //===----------------------------------------------------------------------===//
 #include "Integers.h"

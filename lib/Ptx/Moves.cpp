@@ -1,7 +1,7 @@
 //===- Moves.cpp - mov and addresses --------------------------------------===//
 //
-// PTX ISA 9.7.9: mov, with the packing of halves, cvta, isspacep. A generic address says in its highest byte which
-// window it lies in.
+// PTX ISA, Data Movement and Conversion Instructions: mov, with the packing of halves, cvta, isspacep. A generic
+// address says in its highest byte which window it lies in.
 //
 //===----------------------------------------------------------------------===//
 #include "Integers.h"

@@ -9,7 +9,7 @@
 
 namespace k2c::ptx {
 
-/// Elements of A and B. (PTX ISA 9.7.14, 9.7.15)
+/// Elements of A and B. (PTX ISA, matrix multiply-accumulate instructions)
 enum class Element : uint8_t { BF16, F16, E4M3, E5M2, TF32, S8, U8 };
 /// What their products are added to.
 enum class Sums : uint8_t { F32, F16, S32 };
@@ -28,7 +28,7 @@ uint32_t byteOf(Element element, float value);
 /// Those of the `count` elements at `bytes`, which go to every `step`-th place of `values`.
 void valuesOf(Element element, const std::byte *bytes, uint32_t count, uint32_t step, float *values);
 
-/// Where elements lie in shared memory. (PTX ISA 9.7.15.5.1)
+/// Where elements lie in shared memory. (PTX ISA, wgmma: Matrix Descriptor Format)
 struct MatrixDescriptor {
   uint64_t start, leading, stride; ///< bytes
   uint32_t swizzleBytes;           ///< 0, 32, 64 or 128
@@ -55,7 +55,7 @@ struct MatrixProduct {
 void multiply(const MatrixProduct &product, const float *a, const float *b, uint32_t *sums);
 
 /// Where elements lie in the registers of a warp whose lanes hold 16 rows: element `i` of register `part` of `lane`.
-/// (PTX ISA 9.7.14.5)
+/// (PTX ISA, Matrix Fragments for mma)
 inline uint32_t placeInA(uint32_t part, uint32_t lane, uint32_t i, uint32_t depth, uint32_t elementBytes) {
   const uint32_t row = lane / 4 + part % 2 * 8, k = part / 2 * depth / 2 + lane % 4 * (4 / elementBytes) + i;
   return row * depth + k;

@@ -1,7 +1,8 @@
 //===- ParseModule.cpp - Directives, variables and functions --------------===//
 //
-// What stands outside of functions, and around their bodies (PTX ISA 5.4, 11). What only debuggers read, and what only
-// bounds the registers that ptxas gives, is read over; every other directive that is not known is an error.
+// What stands outside of functions, and around their bodies (PTX ISA, Variables, Directives). What only debuggers read,
+// and what only bounds the registers that ptxas gives, is read over; every other directive that is not known is an
+// error.
 //
 //===----------------------------------------------------------------------===//
 #include "ParseBody.h"

@@ -39,7 +39,7 @@ using Slot = uint32_t;
 constexpr Slot constantSlot = Slot(1) << 31;
 constexpr Slot noSlot = ~Slot(0);
 
-/// How an access is ordered with those of other threads. (PTX ISA 8)
+/// How an access is ordered with those of other threads. (PTX ISA, Memory Consistency Model)
 enum class Strength : uint8_t { Weak, Relaxed, Acquire, Release, AcquireRelease };
 enum class Scope : uint8_t { Cta, Cluster, Gpu, System };
 

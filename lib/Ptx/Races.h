@@ -1,9 +1,9 @@
 //===- Races.h - Accesses that nothing orders -----------------------------===//
 //
 // Two accesses of different threads to a byte, of which one writes, are a race unless one happens before the other or
-// both are strong, in each other's scope, and of the same bytes (PTX ISA 8.7.1). What happens before is known from
-// barriers, and from values that were released and acquired, not from the order in which this machine runs warps: a
-// race is found in any schedule in which both accesses happen.
+// both are strong, in each other's scope, and of the same bytes (PTX ISA, Conflict and Data-races). What happens before
+// is known from barriers, and from values that were released and acquired, not from the order in which this machine
+// runs warps: a race is found in any schedule in which both accesses happen.
 //
 //===----------------------------------------------------------------------===//
 #ifndef K2C_LIB_PTX_RACES_H

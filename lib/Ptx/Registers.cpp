@@ -1,8 +1,8 @@
 //===- Registers.cpp - How many registers the warps of a CTA have ---------===//
 //
-// PTX ISA 9.7.19.5: setmaxnreg. A CTA has as many as its kernel was launched with; warpgroups give some back and get
-// more, and who gets waits until they are there. A launch says how many by .maxnreg, or by threads and CTAs of a
-// multiprocessor, which ptxas uses up. Where nothing says it, nothing is checked.
+// PTX ISA, Miscellaneous Instructions: setmaxnreg. A CTA has as many as its kernel was launched with; warpgroups give
+// some back and get more, and who gets waits until they are there. A launch says how many by .maxnreg, or by threads
+// and CTAs of a multiprocessor, which ptxas uses up. Where nothing says it, nothing is checked.
 //
 //===----------------------------------------------------------------------===//
 #include "Integers.h"

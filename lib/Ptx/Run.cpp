@@ -3,7 +3,7 @@
 // As many CTAs as allowed are resident. A warp that is drawn runs for a drawn number of instructions, or until it has
 // to wait. Lanes that branch apart become splits; the one that is furthest behind runs, so that lanes meet again where
 // their paths do, but now and then another, so that lanes which wait for others of their warp do not wait forever.
-// (PTX ISA 3.1, independent thread scheduling)
+// (PTX ISA, independent thread scheduling)
 //
 //===----------------------------------------------------------------------===//
 #include "Races.h"

@@ -9,7 +9,7 @@
 
 namespace k2c::ptx {
 
-/// The special register that a text calls %name, if it is known. (PTX ISA 10)
+/// The special register that a text calls %name, if it is known. (PTX ISA, Special Registers)
 std::optional<Special> specialNamed(std::string_view name);
 
 /// What `lane` of `warp` reads there.

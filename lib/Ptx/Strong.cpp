@@ -1,10 +1,10 @@
 //===- Strong.cpp - What strong accesses see and publish ------------------===//
 //
-// PTX ISA 8.7 to 8.10. Bytes that strong accesses share have versions. A strong write publishes what its thread knows
-// if it releases, or what a fence before it released; a strong read sees what its version published: at once if it
-// acquires, else at the next fence. Which version it is may be any that neither the thread nor anyone of whom it knows
-// has seen to be overwritten: the last write in the order of this machine is one of them. So stores that wait in a
-// buffer, and readers that disagree on the order of two writes, are found where fence.sc is missing.
+// PTX ISA, Memory Consistency Model. Bytes that strong accesses share have versions. A strong write publishes what its
+// thread knows if it releases, or what a fence before it released; a strong read sees what its version published: at
+// once if it acquires, else at the next fence. Which version it is may be any that neither the thread nor anyone of
+// whom it knows has seen to be overwritten: the last write in the order of this machine is one of them. So stores that
+// wait in a buffer, and readers that disagree on the order of two writes, are found where fence.sc is missing.
 //
 //===----------------------------------------------------------------------===//
 #include "Races.h"

@@ -1,7 +1,7 @@
 //===- WarpWide.cpp - What lanes of a warp do together --------------------===//
 //
-// PTX ISA 9.7.9.6, 9.7.13.8 to 9.7.13.15: shfl, vote, match, activemask, redux, elect. The lanes of the mask meet
-// first.
+// PTX ISA, shfl.sync, and Parallel Synchronization and Communication Instructions: shfl, vote, match, activemask,
+// redux, elect. The lanes of the mask meet first.
 //
 //===----------------------------------------------------------------------===//
 #include "Integers.h"

@@ -1,9 +1,9 @@
 //===- Wgmma.cpp - Matrix products of a warpgroup -------------------------===//
 //
-// PTX ISA 9.7.15: wgmma.mma_async, fence, commit_group, wait_group. Each of the four warps computes its 16 rows.
-// Whether a warp that has waited knows of its own rows alone (Options::isByWarp, what the ISA promises) or of those of
-// its warpgroup, is chosen. Until then its accumulators, and registers of A, may not be touched; what threads have
-// written there needs a wgmma.fence before.
+// PTX ISA, Asynchronous Warpgroup Level Matrix Multiply-Accumulate Instructions: wgmma.mma_async, fence, commit_group,
+// wait_group. Each of the four warps computes its 16 rows. Whether a warp that has waited knows of its own rows alone
+// (Options::isByWarp, what the ISA promises) or of those of its warpgroup, is chosen. Until then its accumulators, and
+// registers of A, may not be touched; what threads have written there needs a wgmma.fence before.
 //
 //===----------------------------------------------------------------------===//
 #include "Integers.h"

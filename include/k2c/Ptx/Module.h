@@ -34,7 +34,7 @@ std::string_view spellingOf(Type type);
 /// The type that is spelled so; none: it is not known.
 std::optional<Type> typeSpelled(std::string_view word);
 
-/// Where a variable lies. (PTX ISA 5.1)
+/// Where a variable lies. (PTX ISA, State Spaces)
 enum class Space : uint8_t { Param, Const, Global, Local, Shared };
 std::string_view spellingOf(Space space);
 

@@ -6,7 +6,7 @@
 
 namespace k2c::ptx {
 
-/// A tensor in global memory and the box of it that a copy moves. (PTX ISA 5.5; cuTensorMapEncodeTiled of CUDA)
+/// A tensor in global memory and the box of it that a copy moves. (PTX ISA, Tensors; cuTensorMapEncodeTiled of CUDA)
 struct TensorMap {
   static constexpr uint32_t maxRank = 5;
 
