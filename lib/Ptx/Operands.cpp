@@ -172,6 +172,7 @@ uint64_t MatrixDescriptor::addressOf(uint32_t line, uint32_t k, uint32_t element
 constexpr uint32_t width = 8;
 typedef float Numbers __attribute__((vector_size(4 * width)));
 typedef int32_t Words __attribute__((vector_size(4 * width)));
+typedef long long Pairs __attribute__((vector_size(4 * width)));
 
 /// addProducts() of `width` columns, which registers of the processor hold.
 static void addColumns(const float *a, const float *b, uint32_t depth, uint32_t columns, int fraction, float *sums) {
@@ -183,6 +184,7 @@ static void addColumns(const float *a, const float *b, uint32_t depth, uint32_t 
   const auto size = [](Numbers of) { return (Numbers)((Words)of & 0x7fffffff); };
   const Numbers sum = load(sums);
   Numbers largest = size(sum);
+#pragma GCC unroll 8
   for (uint32_t k = 0; k < depth; ++k) {
     const Numbers product = size(a[k] * load(b + size_t(k) * columns));
     largest = largest > product ? largest : product;
@@ -190,10 +192,7 @@ static void addColumns(const float *a, const float *b, uint32_t depth, uint32_t 
   const Words exponent = (Words)largest >> 23;
   // no infinity or what is no number, and no power that f32 does not have
   const Words isStrange = (exponent != 0) & ((exponent <= fraction) | (exponent >= 250));
-  bool isPlain = true;
-  for (uint32_t n = 0; n < width; ++n)
-    isPlain &= isStrange[n] == 0;
-  if (!isPlain) {
+  if (!__builtin_ia32_ptestz256((Pairs)isStrange, (Pairs)isStrange)) {
     for (uint32_t n = 0; n < width; ++n)
       for (uint32_t k = 0; k < depth; ++k)
         sums[n] += a[k] * b[size_t(k) * columns + n];
@@ -203,6 +202,7 @@ static void addColumns(const float *a, const float *b, uint32_t depth, uint32_t 
   const Numbers scale = (Numbers)(isSome & ((127 + fraction + 127 - exponent) << 23)),
                 back = (Numbers)(isSome & ((exponent - fraction) << 23));
   Words whole = __builtin_convertvector(sum * scale, Words);
+#pragma GCC unroll 8
   for (uint32_t k = 0; k < depth; ++k)
     whole += __builtin_convertvector(a[k] * load(b + size_t(k) * columns) * scale, Words);
   const Words isBelow = whole < 0, magnitude = (whole ^ isBelow) - isBelow;
@@ -221,20 +221,22 @@ void multiply(const MatrixProduct &product, const float *a, const float *b, uint
   const uint32_t columns = product.columns;
   std::vector<float> line(columns);
   for (uint32_t row = 0; row < product.rows; ++row, a += product.depth, sums += columns) {
+    if (product.sums == Sums::F32) {
+      std::memcpy(line.data(), sums, columns * sizeof(float));
+      addProducts(a, b, product.depth, columns, product.fraction, line.data());
+      std::memcpy(sums, line.data(), columns * sizeof(float));
+      continue;
+    }
     for (uint32_t n = 0; n < columns; ++n)
-      line[n] = product.sums == Sums::F32   ? k2c::ptx::valueOf<float>(sums[n])
-                : product.sums == Sums::F16 ? valueOf(Element::F16, sums[n])
-                                            : 0.0f;
-    if (product.sums != Sums::S32)
+      line[n] = product.sums == Sums::F16 ? valueOf(Element::F16, sums[n]) : 0.0f;
+    if (product.sums == Sums::F16)
       addProducts(a, b, product.depth, columns, product.fraction, line.data());
     else // of bytes: exact in f32
       for (uint32_t k = 0; k < product.depth; ++k)
         for (uint32_t n = 0; n < columns; ++n)
           line[n] += a[k] * b[k * columns + n];
     for (uint32_t n = 0; n < columns; ++n) {
-      if (product.sums == Sums::F32) {
-        sums[n] = k2c::ptx::bitsOf<float>(line[n]);
-      } else if (product.sums == Sums::F16) {
+      if (product.sums == Sums::F16) {
         sums[n] = halfOf(line[n], f16Format, false);
       } else {
         const int64_t sum = int64_t(static_cast<int32_t>(sums[n])) + static_cast<int64_t>(line[n]);

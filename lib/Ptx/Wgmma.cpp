@@ -98,6 +98,14 @@ private:
   std::deque<Decoded> decoded;
 };
 
+/// placeInSums() of each lane for accumulator `number`.
+template <class Body> void forLanesOfSums(uint32_t number, uint32_t columns, Body body) {
+  const uint32_t first = placeInSums(number, 0, columns);
+  for (uint32_t row = 0; row < 8; ++row)
+    for (uint32_t pair = 0; pair < 4; ++pair)
+      body(4 * row + pair, first + row * columns + 2 * pair);
+}
+
 void compute(Machine &machine, Warp &warp, const Product &product, Factors &factors) {
   const Operation &o = *product.operation;
   const MatrixForm &form = machine.program.matrixForms[o.target];
@@ -121,20 +129,21 @@ void compute(Machine &machine, Warp &warp, const Product &product, Factors &fact
     for (float &value : a)
       value = -value;
   const Slot *slots = &machine.program.lists[o.first];
-  const uint32_t halves = form.sums == Sums::F16 ? 2 : 1; // of a register
-  for (uint32_t i = 0; product.isAdded && i < form.columns / 2; ++i)
-    for (uint32_t lane = 0; lane < uint32_t(warpLanes); ++lane)
-      sums[placeInSums(i, lane, form.columns)] =
-          warp.source<uint32_t>(slots[i / halves])[lane] >> (16 * (i % halves)) & (halves == 2 ? 0xffff : ~0u);
+  const uint32_t halves = form.sums == Sums::F16 ? 2 : 1, mask = halves == 2 ? 0xffff : ~0u; // of a register
+  for (uint32_t i = 0; product.isAdded && i < form.columns / 2; ++i) {
+    const uint32_t *from = warp.source<uint32_t>(slots[i / halves]), shift = 16 * (i % halves);
+    forLanesOfSums(i, form.columns, [&](uint32_t lane, uint32_t place) { sums[place] = from[lane] >> shift & mask; });
+  }
   constexpr int fractionOfHalves = 25, fractionOfBytes = 13;
   multiply({rowsOfWarp, form.depth, form.columns, form.elementBytes == 1 ? fractionOfBytes : fractionOfHalves,
             form.sums, form.isSaturated},
            a.data(), b, sums.data());
-  for (uint32_t i = 0; i < form.columns / 2; ++i)
-    for (uint32_t lane = 0; lane < uint32_t(warpLanes); ++lane) {
-      uint32_t &to = warp.destination<uint32_t>(slots[i / halves])[lane];
-      to = (i % halves == 0 ? 0 : to) | sums[placeInSums(i, lane, form.columns)] << (16 * (i % halves));
-    }
+  for (uint32_t i = 0; i < form.columns / 2; ++i) {
+    uint32_t *to = warp.destination<uint32_t>(slots[i / halves]), kept = i % halves == 0 ? 0 : ~0u;
+    forLanesOfSums(i, form.columns, [&](uint32_t lane, uint32_t place) {
+      to[lane] = (to[lane] & kept) | sums[place] << (16 * (i % halves));
+    });
+  }
 }
 
 /// Registers of the accumulators, of which those of f16 are two in one.
