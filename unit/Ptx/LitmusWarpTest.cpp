@@ -49,6 +49,12 @@ const Litmus lanes[] = {
      ""},
     {"all add, lane 0 takes the sum", warp, both("red.global.add.u32 [%d8], 1;\n", "@%p1 st.global.b32 [%d8], 0;"),
      meet, "", ""},
+    {"lane 0 acquires for all, who load one word", two,
+     gives("@!%p15 st.global.b32 [%d8], 7;\n@!%p15 st.release.gpu.global.b32 [%d8+64], 1;") +
+         "setp.eq.b32 %p1, %r8, 0;\nmov.b32 %r1, 0;\nW: @%p1 ld.acquire.gpu.global.b32 %r1, [%d8+64];\n"
+         "shfl.sync.idx.b32 %r2, %r1, 0, 31, -1;\nsetp.ne.b32 %p2, %r2, 1;\n@%p2 bra W;\n" +
+         meet + "ld.global.b32 %r0, [%d8];",
+     meet, "", ""},
     {"a vector, all load parts of it", warp,
      both("@%p1 st.shared.v4.b32 [tile], {%r8, %r8, %r8, %r8};\n",
           "and.b32 %r4, %r8, 3; shl.b32 %r4, %r4, 2; add.u32 %r4, %r4, %r6; ld.shared.b32 %r0, [%r4];"),
