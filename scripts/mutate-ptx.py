@@ -11,12 +11,14 @@ bytes and of threads, descriptors, swizzles. Those that are not noticed are list
 test/Mutants/ptx/harmless.txt, which are no mistakes there, are launched and not counted. Exit status 1: less than 95
 % are noticed, or one of those places is.
 
-A bundle is copied, one of its kernels broken, and its logits of a prompt computed by BUILD/lib/libk2c-cuda.so. Places
-to which the prompt brings no lane, so that a trap is not noticed either, are not counted, and neither are barriers of
-warps in kernels that are right, under all orders and without a race, when all of these are gone.
+A bundle is copied, one of its kernels broken, and its logits of prompts computed by BUILD/lib/libk2c-cuda.so: of some
+lengths, as a kernel has code for several numbers of rows, of which those that are too many are the last one again, and
+nobody reads them. A place is named by its kernel, its mutation and which one of all that it matches. Places to which no
+prompt brings a lane, so that a trap is not noticed either, are not counted, and neither are barriers of warps in
+kernels that are right, under all orders and without a race, when all of these are gone.
 """
 import argparse
-import glob
+import json
 import lzma
 import os
 import random
@@ -162,14 +164,15 @@ def mutate_kernels(options, tally, folder):
         tally.add(f"{kernel}.ptx:{line}", name, [one for one in said if one != right[kernel][0]])
 
 
-def computed(options, bundle, seed):
-    """The logits of a bundle, or what went wrong."""
-    command = [os.path.join(bundle, "run"), "logits", "--prompt-ids", options.prompt, "--all", "--json", "--driver"]
-    command.append(os.path.join(os.path.abspath(options.build), "lib/libk2c-cuda.so"))
-    strict = {"K2C_EMULATED_STRICT": "1", "K2C_EMULATED_SEED": str(seed), "K2C_EMULATED_INSTRUCTIONS": str(1 << 24)}
+def computed(options, bundle, rows, seed, strict="1"):
+    """The logits of a prompt of `rows` tokens, or what went wrong."""
+    prompt = ",".join(str(1 + 7 * i % 50) for i in range(rows))
+    command = [os.path.join(bundle, "run"), "logits", "--prompt-ids", prompt, "--all", "--json", "--driver"]
+    command += [os.path.join(os.path.abspath(options.build), "lib/libk2c-cuda.so"), "--deadline", "1000"]
+    how = {"K2C_EMULATED_STRICT": strict, "K2C_EMULATED_SEED": str(seed), "K2C_EMULATED_INSTRUCTIONS": str(1 << 24)}
     try:
         done = subprocess.run(
-            command, capture_output=True, text=True, timeout=300, check=False, env={**os.environ, **strict}
+            command, capture_output=True, text=True, timeout=300, check=False, env={**os.environ, **how}
         )
     except subprocess.TimeoutExpired:
         return "did not end"
@@ -177,35 +180,66 @@ def computed(options, bundle, seed):
     return done.stdout if done.returncode == 0 else (findings or [f"ended with {done.returncode}"])[0]
 
 
+def kernels_of(bundle):
+    """name -> (path, text) of each kernel: the name of its model and that of its first launch, which it keeps whatever
+    its text is."""
+    with open(os.path.join(bundle, "manifest.json"), encoding="utf8") as file:
+        manifest = json.load(file)
+    texts = {}
+    for entry in manifest["kernels"]:
+        path = os.path.join(bundle, "ptx", entry["hash"] + ".ptx")
+        if path not in [of for of, _ in texts.values()]:
+            with open(path, encoding="utf8") as file:
+                texts[f"{manifest['model']['name']} {entry['name']}"] = path, file.read()
+    return texts
+
+
 def mutate_bundle(options, tally, folder):
     bundle = os.path.join(folder, "bundle")
     shutil.copytree(options.bundle, bundle, symlinks=True)
-    texts = {}
-    for path in sorted(glob.glob(os.path.join(bundle, "ptx", "*.ptx"))):
-        with open(path, encoding="utf8") as file:
-            texts[os.path.basename(path)] = file.read()
-    right = computed(options, bundle, 1)
-    if not right.startswith("{") and not right.startswith("["):
-        sys.exit(f"{options.bundle}: it does not run: {right}")
-    relist = [os.path.join(options.build, "bin/k2c-relist"), bundle]
+    kernels = kernels_of(bundle)
+    right = {rows: computed(options, bundle, rows, 1) for rows in options.rows}
+    for said in right.values():
+        if not said.startswith("{") and not said.startswith("["):
+            sys.exit(f"{options.bundle}: it does not run: {said}")
 
-    def said_of(kernel, text):
-        written(os.path.join(bundle, "ptx", kernel), text)
-        subprocess.run([*relist, "ptx/" + kernel], check=True)
-        said = [computed(options, bundle, seed + 1) for seed in range(options.seeds)]
-        written(os.path.join(bundle, "ptx", kernel), texts[kernel])
-        subprocess.run([*relist, "ptx/" + kernel], check=True)
-        return [one for one in said if one != right]
+    def write(path, text):
+        written(path, text)
+        relist = [os.path.join(options.build, "bin/k2c-relist"), bundle, os.path.relpath(path, bundle)]
+        subprocess.run(relist, check=True)
 
+    def brought(path, text):
+        """Prompts that bring a lane to a trap of the text."""
+        write(path, text)
+        return [rows for rows in options.rows if computed(options, bundle, rows, 1, strict="0") != right[rows]]
+
+    def said_of(path, text, prompts):
+        """What is wrong with the first prompt and seed that show it; empty: nothing."""
+        write(path, text)
+        for rows in prompts:
+            for seed in range(options.seeds):
+                said = computed(options, bundle, rows, seed + 1)
+                if said != right[rows]:
+                    return ["other logits" if said[0] in "[{" else said]
+        return []
+
+    texts = {kernel: text for kernel, (_, text) in kernels.items()}
     for kernel, name, match, instead in places(texts, BUNDLE_MUTATIONS, options):
-        text, line = broken(texts[kernel], match, instead, name)
-        said = said_of(kernel, text)
-        if name == ALL and not said:
-            print(f"{kernel}:{line}: its lanes share no memory: {name}")
-        elif said or said_of(kernel, broken(texts[kernel], match, "trap;")[0]):
-            tally.add(f"{kernel}:{line}", name, said)
+        path, whole = kernels[kernel]
+        text, line = broken(whole, match, instead, name)
+        starts = [one.start() for one in re.finditer(match.re, whole)]
+        place = f"{kernel} {starts.index(match.start()) + 1} of {len(starts)}"
+        prompts = brought(path, broken(whole, match, f"trap; {match.group(0)}")[0]) if name != ALL else options.rows
+        said = said_of(path, text, prompts)
+        if not prompts:
+            print(f"{place}: no lane comes there: {name}")
+        elif name == ALL and not said:
+            print(f"{place}: its lanes share no memory: {name}")
         else:
-            print(f"{kernel}:{line}: no lane comes there: {name}")
+            tally.add(place, name, said)
+            if not said:
+                print(f"    {os.path.basename(path)}:{line}: {match.group(0).strip()}, of {prompts} rows")
+        write(path, whole)
 
 
 def main():
@@ -213,7 +247,9 @@ def main():
     parser.add_argument("build", help="folder of a build with unit/run-ptx")
     parser.add_argument("kernels", nargs="*", help="gemm-cluster, gemm-fp8, mla; default: all")
     parser.add_argument("--bundle", help="a bundle for GPUs, whose kernels are broken in place of these")
-    parser.add_argument("--prompt", default="1,2,3", help="of the bundle (default: %(default)s)")
+    parser.add_argument(
+        "--rows", type=int, nargs="+", default=[3, 1, 2, 4, 8, 16], help="tokens of the bundle's prompts (%(default)s)"
+    )
     parser.add_argument("--sites", type=int, default=3, help="of a mutation in a text, at most (default: %(default)s)")
     parser.add_argument("--seeds", type=int, default=4, help="that a text is run under (default: %(default)s)")
     parser.add_argument("--sample", type=int, help="as many of all places, drawn; default: all")
