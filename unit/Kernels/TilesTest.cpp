@@ -81,6 +81,19 @@ TEST(Tiles, RegistersAndInstructionsBoundThem) {
   EXPECT_TRUE(candidates(desc, old).empty());
 }
 
+// Scalars take a warp's registers as vectors do.
+TEST(Tiles, AttentionOfWarpsCountsScalars) {
+  GqaAttentionDesc d;
+  d.keyDim = d.valueDim = 22;
+  d.kvHeads = 2;
+  d.shape.heads = 6;
+  TileConfig tile = chooseTile({"attention", d}, gpuTarget());
+  EXPECT_EQ(tile.nrVectors, 2);
+  EXPECT_EQ(tile.mr, 4);
+  tile.mr = 5; // 5 * (2 accumulators, a sum, a weight) and a vector of values fit, 5 scalars beside them do not
+  EXPECT_FALSE(isLegal({"attention", d}, tile, gpuTarget()));
+}
+
 TEST(Grids, ItemsCoverRowsAndPanels) {
   KernelDesc desc = linear(DType::F32, DType::BF16);
   TileConfig tile = chooseTile(desc, zen4);

@@ -82,8 +82,12 @@ bool hasPairs(const KernelDesc &desc, const Shape &s) {
 
 /// Accumulators, the shorter side of the tile and one element of the longer side; the scales of block-scaled columns.
 int64_t registersOf(const Shape &s, const TileConfig &tile) {
-  if (s.family == Family::Gqa) // of each row: accumulators, the sum of its weights, a weight; one vector of values
-    return tile.mr * (tile.nrVectors + 2) + 1;
+  if (s.family == Family::Gqa) {
+    // Of each row: accumulators, the sum of its weights, a weight; one vector of values. How many keys a row sees is a
+    // scalar, and scalars of a warp lie among its vectors.
+    const int64_t scalars = tile.isOfWarp() ? 1 : 0;
+    return tile.mr * (tile.nrVectors + 2 + scalars) + 1;
+  }
   int64_t scales = s.w == DType::F8E4M3 ? tile.nrVectors : 0;
   return tile.mr * tile.nrVectors + std::min(tile.mr, tile.nrVectors) + 1 + scales;
 }
