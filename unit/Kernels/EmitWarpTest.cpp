@@ -39,8 +39,12 @@ TEST(EmitWarp, SharedMemoryHasAnEnd) {
                             "%space = llvm.alloca %size x i8 : (i64) -> !llvm.ptr\n",
                     vector = "%v = llvm.load %space : !llvm.ptr -> vector<32xf32>\n",
                     scalar = "%v = llvm.load %space : !llvm.ptr -> f32\n";
-  EXPECT_EQ(refusal(space + vector), "needs 20032 bytes of shared memory for each of 4 warps; a CTA has 49152");
+  EXPECT_EQ(refusal(space + vector), "needs 20096 bytes of shared memory for each of 4 warps; a CTA has 49152");
   EXPECT_EQ(refusal(space + scalar), "") << "it is each lane's own";
+  const std::string list = "%n = llvm.load %args : !llvm.ptr -> i64\n"
+                           "%at = llvm.getelementptr %space[%n] : (!llvm.ptr, i64) -> !llvm.ptr, f32\n"
+                           "%e = llvm.load %at : !llvm.ptr -> f32\n";
+  EXPECT_EQ(refusal(space + list), "needs 20096 bytes of shared memory for each of 4 warps; a CTA has 49152");
 }
 
 } // namespace

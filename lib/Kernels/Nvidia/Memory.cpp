@@ -5,8 +5,9 @@
 //   load a; store b; load c      becomes      load a; sync; store b; sync; load c
 //
 // where the first wait is for lanes that still have to read, and the second lets them see what was written. Between two
-// stores one wait is enough. The structs that the entry makes are a lane's own, and so is stack space without vectors,
-// as all lanes write the same there: they become registers. Other stack space moves to shared memory.
+// stores one wait is enough. The structs that the entry makes are a lane's own, and so is stack space without vectors
+// and at fixed places, as all lanes write the same there: they become registers. Other stack space moves to shared
+// memory: lists, which would otherwise be in local memory, and that is as far away as the device's.
 //
 // That a wait is met by all lanes needs control flow that is the same for all: conditions are no vectors.
 //
@@ -23,9 +24,9 @@ namespace k2c::warp {
 namespace {
 
 constexpr unsigned sharedSpace = 3;
-constexpr int64_t slotAlignment = 64;
-/// What a CTA may have without asking for more. (CUDA C++ Programming Guide, compute capabilities)
-constexpr int64_t maxSharedBytes = 48 << 10;
+constexpr int64_t slotAlignment = 128; ///< a word of each lane
+
+int64_t paddedSlot(int64_t bytes) { return (bytes + slotAlignment - 1) / slotAlignment * slotAlignment; }
 
 Value rootOf(Value pointer) {
   while (auto at = pointer.getDefiningOp<LLVM::GEPOp>())
@@ -33,12 +34,13 @@ Value rootOf(Value pointer) {
   return pointer;
 }
 
-/// Whether all that is done with the pointer are loads and stores of what all lanes have.
-bool isUniform(Value pointer) {
+/// Whether all that is done with the pointer are loads and stores of what all lanes have; `isFixed`: at known places.
+bool isUniform(Value pointer, bool isFixed) {
   return llvm::all_of(pointer.getUses(), [&](OpOperand &use) {
     Operation *op = use.getOwner();
+    auto isKnown = [&](Value index) { return !isFixed || matchPattern(index, m_Constant()); };
     if (auto at = dyn_cast<LLVM::GEPOp>(op))
-      return use.getOperandNumber() == 0 && isUniform(at);
+      return use.getOperandNumber() == 0 && llvm::all_of(at.getDynamicIndices(), isKnown) && isUniform(at, isFixed);
     return addressOf(op) == pointer && !isSpread(op) && !(isStore(op) && op->getOperand(0) == pointer);
   });
 }
@@ -49,6 +51,16 @@ bool isOwn(Value address) {
   return isa<BlockArgument>(root) ? cast<BlockArgument>(root).getOwner()->isEntryBlock() &&
                                         isa<LLVM::LLVMFuncOp>(cast<BlockArgument>(root).getOwner()->getParentOp())
                                   : bool(root.getDefiningOp<LLVM::AllocaOp>());
+}
+
+/// A list is read before it is written, and what is read so is not used: it begins with zeros.
+void clear(OpBuilder &ops, Location loc, Value list, int64_t bytes) {
+  Value lane = Lanes(ops, loc).id(), zero = arith::ConstantOp::create(ops, loc, ops.getI32IntegerAttr(0));
+  for (int64_t at = 0; at < bytes; at += slotAlignment) {
+    Value to =
+        LLVM::GEPOp::create(ops, loc, list.getType(), ops.getI8Type(), list, ArrayRef<LLVM::GEPArg>{int32_t(at)});
+    LLVM::StoreOp::create(ops, loc, zero, LLVM::GEPOp::create(ops, loc, list.getType(), ops.getI32Type(), to, lane), 4);
+  }
 }
 
 /// Waits around the stores of a block and of those within it.
@@ -99,42 +111,56 @@ bool isSpread(Operation *op) {
   return llvm::any_of(op->getOperandTypes(), isOverLanes) || llvm::any_of(op->getResultTypes(), isOverLanes);
 }
 
-LogicalResult shareMemory(ModuleOp module, LLVM::LLVMFuncOp function, int64_t warps) {
-  SmallVector<LLVM::AllocaOp> shared;
-  SmallVector<int64_t> offsets;
-  int64_t bytes = 0;
-  for (auto space : function.getBody().front().getOps<LLVM::AllocaOp>())
-    if (APInt size; matchPattern(space.getArraySize(), m_ConstantInt(&size)) && !isUniform(space)) {
-      shared.push_back(space);
-      offsets.push_back(bytes);
-      bytes += (size.getSExtValue() + slotAlignment - 1) / slotAlignment * slotAlignment;
-    }
+FailureOr<Value> sharedPart(ModuleOp module, LLVM::LLVMFuncOp function, int64_t bytes, int64_t warps) {
+  bytes = paddedSlot(bytes);
   if (bytes * warps > maxSharedBytes)
     return emitError(module.getLoc()) << "needs " << bytes << " bytes of shared memory for each of " << warps
                                       << " warps; a CTA has " << maxSharedBytes;
-  if (!shared.empty()) {
-    OpBuilder ops(module.getBodyRegion());
-    Location loc = module.getLoc();
-    auto array = LLVM::LLVMArrayType::get(ops.getI8Type(), uint64_t(bytes * warps));
-    auto memory = LLVM::GlobalOp::create(ops, loc, array, /*isConstant=*/false, LLVM::Linkage::Internal,
-                                         function.getName().str() + ".shared", Attribute(), slotAlignment, sharedSpace);
-    Block *undefined = ops.createBlock(&memory.getInitializerRegion());
-    ops.setInsertionPointToEnd(undefined);
-    LLVM::ReturnOp::create(ops, loc, LLVM::UndefOp::create(ops, loc, array).getResult());
-    ops.setInsertionPointToStart(&function.getBody().front());
-    Type pointer = LLVM::LLVMPointerType::get(ops.getContext());
-    Value base = LLVM::AddressOfOp::create(ops, loc, memory);
-    base = LLVM::AddrSpaceCastOp::create(ops, loc, pointer, base);
-    auto thread = LLVM::CallIntrinsicOp::create(ops, loc, ops.getI32Type(),
-                                                ops.getStringAttr("llvm.nvvm.read.ptx.sreg.tid.x"), ValueRange());
-    auto constant = [&](int64_t value) {
-      return arith::ConstantOp::create(ops, loc, ops.getI32IntegerAttr(int32_t(value)));
-    };
-    Value warp = arith::DivUIOp::create(ops, loc, thread.getResults(), constant(lanes));
-    Value own = arith::MulIOp::create(ops, loc, warp, constant(bytes));
-    base = LLVM::GEPOp::create(ops, loc, pointer, ops.getI8Type(), base, ValueRange(own));
-    for (auto [space, offset] : llvm::zip(shared, offsets)) {
-      Value at = LLVM::GEPOp::create(ops, loc, pointer, ops.getI8Type(), base, ArrayRef<LLVM::GEPArg>{int32_t(offset)});
+  OpBuilder ops(module.getBodyRegion());
+  Location loc = module.getLoc();
+  auto array = LLVM::LLVMArrayType::get(ops.getI8Type(), uint64_t(bytes * warps));
+  auto memory = LLVM::GlobalOp::create(ops, loc, array, /*isConstant=*/false, LLVM::Linkage::Internal,
+                                       function.getName().str() + ".shared", Attribute(), slotAlignment, sharedSpace);
+  Block *undefined = ops.createBlock(&memory.getInitializerRegion());
+  ops.setInsertionPointToEnd(undefined);
+  LLVM::ReturnOp::create(ops, loc, LLVM::UndefOp::create(ops, loc, array).getResult());
+  ops.setInsertionPointToStart(&function.getBody().front());
+  Type pointer = LLVM::LLVMPointerType::get(ops.getContext());
+  Value base = LLVM::AddressOfOp::create(ops, loc, memory);
+  base = LLVM::AddrSpaceCastOp::create(ops, loc, pointer, base);
+  auto thread = LLVM::CallIntrinsicOp::create(ops, loc, ops.getI32Type(),
+                                              ops.getStringAttr("llvm.nvvm.read.ptx.sreg.tid.x"), ValueRange());
+  auto constant = [&](int64_t value) {
+    return arith::ConstantOp::create(ops, loc, ops.getI32IntegerAttr(int32_t(value)));
+  };
+  Value warp = arith::DivUIOp::create(ops, loc, thread.getResults(), constant(lanes));
+  Value own = arith::MulIOp::create(ops, loc, warp, constant(bytes));
+  return LLVM::GEPOp::create(ops, loc, pointer, ops.getI8Type(), base, ValueRange(own)).getResult();
+}
+
+LogicalResult shareMemory(ModuleOp module, LLVM::LLVMFuncOp function, int64_t warps) {
+  struct Slot {
+    LLVM::AllocaOp space;
+    int64_t offset, bytes;
+  };
+  SmallVector<Slot> slots;
+  int64_t bytes = 0;
+  for (auto space : function.getBody().front().getOps<LLVM::AllocaOp>())
+    if (APInt size; matchPattern(space.getArraySize(), m_ConstantInt(&size)) && !isUniform(space, /*isFixed=*/true)) {
+      slots.push_back({space, bytes, paddedSlot(size.getSExtValue())});
+      bytes += slots.back().bytes;
+    }
+  if (!slots.empty()) {
+    FailureOr<Value> base = sharedPart(module, function, bytes, warps);
+    if (failed(base))
+      return failure();
+    OpBuilder ops(module.getContext());
+    ops.setInsertionPointAfterValue(*base);
+    for (auto [space, offset, size] : slots) {
+      Value at = LLVM::GEPOp::create(ops, module.getLoc(), base->getType(), ops.getI8Type(), *base,
+                                     ArrayRef<LLVM::GEPArg>{int32_t(offset)});
+      if (isUniform(space, /*isFixed=*/false))
+        clear(ops, module.getLoc(), at, size);
       space.replaceAllUsesWith(at);
       space.erase();
     }

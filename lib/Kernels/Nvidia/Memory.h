@@ -6,6 +6,9 @@
 
 namespace k2c::warp {
 
+/// What a CTA may have without asking for more. (CUDA C++ Programming Guide, compute capabilities)
+constexpr int64_t maxSharedBytes = 48 << 10;
+
 /// The address of a load or store, plain or masked; null: `op` is none.
 mlir::Value addressOf(mlir::Operation *op);
 bool isStore(mlir::Operation *op);
@@ -14,8 +17,13 @@ bool isOverLanes(mlir::Type type);
 /// Whether `op` has to do with a vector over the lanes.
 bool isSpread(mlir::Operation *op);
 
-/// Stack space that lanes read of each other becomes shared memory, a part of it for each of `warps`; then lanes wait
-/// for each other before and behind each store to memory that is not a lane's own.
+/// Where `bytes` of shared memory begin that are this warp's, of `warps` of a CTA: a pointer, at the function's
+/// beginning. Fails, with an error, where a CTA has less.
+mlir::FailureOr<mlir::Value> sharedPart(mlir::ModuleOp module, mlir::LLVM::LLVMFuncOp function, int64_t bytes,
+                                        int64_t warps);
+
+/// Stack space that lanes read of each other, and lists, become shared memory, a part of it for each of `warps`; then
+/// lanes wait for each other before and behind each store to memory that is not a lane's own.
 mlir::LogicalResult shareMemory(mlir::ModuleOp module, mlir::LLVM::LLVMFuncOp function, int64_t warps);
 
 } // namespace k2c::warp
