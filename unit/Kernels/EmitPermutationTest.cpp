@@ -46,6 +46,35 @@ TEST_P(EmitPermutation, SortsRoutesStably) {
   EXPECT_EQ(permutation, routed.permutation);
 }
 
+/// Of these routes, whatever number of workers sorts them.
+void checkSorted(const std::vector<int32_t> &chosen, int64_t experts) {
+  constexpr int64_t topK = 4;
+  const PermutationDesc desc{experts, topK};
+  TestStep step(TestStep::plain(int64_t(chosen.size()) / topK));
+  const std::vector<int32_t> empty(experts + 1 + 2 * chosen.size(), -9);
+  std::vector<int32_t> routes = chosen, wanted = empty;
+  ASSERT_TRUE(evaluateWith(desc, step.step, {routes.data(), wanted.data()}));
+  Expected<CompiledKernel> kernel = compileForTarget({"permutation", desc});
+  ASSERT_TRUE(kernel) << kernel.error().text();
+  for (int64_t workers : {1, 3}) {
+    std::vector<int32_t> permutation = empty;
+    EXPECT_EQ(launch(*kernel, step.step, {routes.data(), permutation.data()}, workers).status, 0);
+    EXPECT_EQ(permutation, wanted) << chosen.size() << " routes, " << workers << " workers";
+  }
+}
+
+TEST_P(EmitPermutation, SortsAnyNumberOfRoutes) {
+  for (int64_t tokens : {0, 1, 17, 600})
+    checkSorted(routes(tokens, 4, 24), 24);
+}
+
+TEST_P(EmitPermutation, SortsRoutesThatOneExpertTakes) {
+  checkSorted(std::vector<int32_t>(600 * 4, 5), 24);
+  checkSorted(std::vector<int32_t>(40 * 4, -1), 24);
+}
+
+TEST_P(EmitPermutation, SortsRoutesOfMoreExpertsThanSharedMemoryHolds) { checkSorted(routes(90, 4, 2048), 2048); }
+
 TEST_P(EmitPermutation, RefusesAnExpertOutOfRange) {
   Routed routed(2, 24);
   Expected<CompiledKernel> kernel = compileForTarget({"permutation", PermutationDesc{24, Routed::topK}});

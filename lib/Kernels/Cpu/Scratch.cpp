@@ -7,8 +7,10 @@ namespace k2c {
 
 static int64_t bytesOf(const LinearDesc &d, const TileConfig &tile) { return emit::linearBytes(d, tile); }
 
-/// Permutation: the next slot of each expert.
-static int64_t bytesOf(const PermutationDesc &d, const TileConfig &) { return d.experts * byteWidth(DType::I32); }
+/// Permutation: the next slot of each expert; by a warp two counts of it, where shared memory is too small for them.
+static int64_t bytesOf(const PermutationDesc &d, const TileConfig &tile) {
+  return (tile.isOfWarp() ? 2 : 1) * d.experts * byteWidth(DType::I32);
+}
 
 static int64_t bytesOf(const GqaAttentionDesc &d, const TileConfig &tile) { return emit::layoutOf(d, tile).bytes(); }
 static int64_t bytesOf(const AbsorbedAttentionDesc &d, const TileConfig &tile) {

@@ -30,6 +30,9 @@ constexpr int64_t minExpandedTokens = 64, maxExpandedTokens = 1024;
 constexpr int64_t gqaRowsPerItem = 64, minGqaTokens = 16;
 // A worker that has one part of four does 5/8 of the work of one that has them all.
 constexpr int64_t absorbedValueParts = 4;
+// Of the routes that warps permute: each counts all routes and places its part, which takes three times as long a
+// route.
+constexpr int64_t permutationParts = 16;
 
 enum class Family : uint8_t { Linear, Gqa, Absorbed, Expanded, Permutation, Rows };
 
@@ -271,6 +274,8 @@ Grid gridOf(const KernelDesc &desc, const TileConfig &tile) {
   }
   if (const auto *d = std::get_if<HeadLinearDesc>(&desc.body))
     return {d->x.space, tile.rowsPerItem, d->heads * panelCount(d->w)};
+  if (std::holds_alternative<PermutationDesc>(desc.body) && tile.isOfWarp())
+    return {RowSpace::Token, 0, permutationParts};
   if (const auto *d = std::get_if<RowwiseDesc>(&desc.body))
     return {d->y.space, tile.rowsPerItem, 1, d->slotsPerToken};
   switch (shapeOf(desc).family) {

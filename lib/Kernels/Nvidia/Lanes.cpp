@@ -78,6 +78,21 @@ Value Lanes::reduce(Value value, bool isMax) {
   return value;
 }
 
+Value Lanes::sumUpTo(Value value) {
+  Value lane = id();
+  for (int64_t distance = 1; distance < lanes; distance *= 2) {
+    Value other = intrinsic("llvm.nvvm.shfl.sync.up.i32", {constant(-1), value, constant(distance), constant(0)});
+    Value isIn = arith::CmpIOp::create(ops, loc, arith::CmpIPredicate::sge, lane, constant(distance));
+    other = arith::SelectOp::create(ops, loc, isIn, other, constant(0));
+    value = arith::AddIOp::create(ops, loc, value, other);
+  }
+  return value;
+}
+
+Value Lanes::peers(Value value) { return intrinsic("llvm.nvvm.match.any.sync.i32", {constant(-1), value}); }
+
+Value Lanes::below() { return intrinsic("llvm.nvvm.read.ptx.sreg.lanemask.lt", {}); }
+
 void Lanes::sync() {
   LLVM::CallIntrinsicOp::create(ops, loc, ops.getStringAttr("llvm.nvvm.bar.warp.sync"), ValueRange{constant(-1)});
 }

@@ -23,6 +23,12 @@ public:
   mlir::Value valueOf(mlir::Value value, mlir::Value from);
   /// The largest, or smallest, of all lanes, signed.
   mlir::Value reduce(mlir::Value value, bool isMax);
+  /// The sum of what this lane and those below it have, i32.
+  mlir::Value sumUpTo(mlir::Value value);
+  /// The lanes that have the same i32, a bit each.
+  mlir::Value peers(mlir::Value value);
+  /// The lanes below this one, a bit each.
+  mlir::Value below();
   /// Lanes wait for each other, and see what the others have written.
   void sync();
 

@@ -13,6 +13,7 @@
 //===----------------------------------------------------------------------===//
 #include "Lanes.h"
 #include "Memory.h"
+#include "Permutation.h"
 #include "k2c/Kernels/Nvidia.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -351,6 +352,14 @@ LogicalResult spreadOverWarps(ModuleOp module, int64_t warps) {
 
 OwningOpRef<ModuleOp> emitWarpKernel(MLIRContext *context, const KernelDesc &desc, const TileConfig &tile,
                                      llvm::StringRef symbol, int64_t warps) {
+  if (const auto *permutation = std::get_if<PermutationDesc>(&desc.body)) {
+    loadKernelDialects(*context);
+    OwningOpRef<ModuleOp> own = ModuleOp::create(NameLoc::get(StringAttr::get(context, desc.name)));
+    if (failed(warp::addPermutation(*own, *permutation, gridOf(desc, tile).itemsPerBlock, symbol, warps)) ||
+        failed(verify(*own)))
+      return {};
+    return own;
+  }
   OwningOpRef<ModuleOp> module = emitKernel(context, desc, tile, symbol);
   if (module && failed(spreadOverWarps(*module, warps)))
     return {};
