@@ -85,7 +85,10 @@ private:
   void markBestNodes(int64_t count, int64_t among);
   void lowerAway();
   void limitNodes();
-  Value bestOf(Value array, Value first, Value last);
+  struct Best {
+    Value key, index;
+  };
+  Best bestOf(Value array, Value first, int64_t count);
   Value chooseBest();
   Value chooseForced(Value forced);
   void weigh(Value count, Value forced, Value forcedWeights);
@@ -161,35 +164,53 @@ void RoutingEmitter::scoreRow(Value logits) {
   });
 }
 
-/// The index of the largest of array[first, last), the first among equals; scalars, for a group.
-Value RoutingEmitter::bestOf(Value array, Value first, Value last) {
-  Value start = b.loadI32(array, first);
-  return b.loop(first, last, 1, {first, start}, [&](Value i, ValueRange best) {
-    Value key = b.loadI32(array, i), better = b.compare(Compare::Gt, key, best[1]);
-    return Values{b.select(better, i, best[0]), b.select(better, key, best[1])};
-  })[0];
+/// The largest of `count` keys from `first` on, and its index: the first among equals.
+RoutingEmitter::Best RoutingEmitter::bestOf(Value array, Value first, int64_t count) {
+  const int64_t lanes = b.lanes(), whole = count / lanes * lanes;
+  Type vector = b.vec(b.i32(), lanes);
+  Value from = b.at(array, first, DType::I32), nothing = b.constant(vector, noChoice);
+  auto indices = [&](Value at) {
+    return b.add(b.laneIds(b.i32(), lanes), b.splat(b.truncate(b.add(first, at)), lanes));
+  };
+  auto compare = [&](Value at, Value mask, ValueRange best) {
+    Value key = b.load(vector, b.at(from, at, DType::I32), DType::I32, mask);
+    if (mask)
+      key = b.select(mask, key, nothing);
+    Value better = b.compare(Compare::Gt, key, best[0]);
+    return Values{b.select(better, key, best[0]), b.select(better, indices(at), best[1])};
+  };
+  Values best = b.loop(0, whole, lanes, {nothing, indices(b.constant(0))},
+                       [&](Value at, ValueRange state) { return compare(at, Value(), state); });
+  if (whole < count)
+    best = compare(b.constant(whole), b.laneMask(lanes, 0, count - whole), best);
+  Value key = b.largestLane(best[0]), isBest = b.compare(Compare::Eq, best[0], b.splat(key, lanes));
+  Value beyond = b.constant(vector, std::numeric_limits<int32_t>::max());
+  return {key, b.smallestLane(b.select(isBest, best[1], beyond))};
 }
 
 /// A group counts its best choice, or two; keys outside the best groups become "none".
 void RoutingEmitter::limitGroups() {
   int64_t size = d.experts / d.groups;
   b.loop(0, d.groups, 1, [&](Value group) {
-    Value first = b.mul(group, size), last = b.add(first, size);
-    Value best = bestOf(keys, first, last), count = choice(best);
+    Value first = b.mul(group, size);
+    Value best = b.extend(bestOf(keys, first, size).index), count = choice(best);
     if (d.groupBest == 2 && size >= 2) {
       Value key = b.loadI32(keys, best);
       storeKey(none(), keys, best);
-      count = b.fadd(count, choice(bestOf(keys, first, last)));
+      count = b.fadd(count, choice(b.extend(bestOf(keys, first, size).index)));
       storeKey(key, keys, best);
     }
     storeKey(keyOf(count), groupKeys, group);
   });
   b.loop(0, d.topkGroups, 1,
-         [&](Value) { storeKey(none(), groupKeys, bestOf(groupKeys, b.constant(0), b.constant(d.groups))); });
+         [&](Value) { storeKey(none(), groupKeys, b.extend(bestOf(groupKeys, b.constant(0), d.groups).index)); });
   b.loop(0, d.groups, 1, [&](Value group) {
     b.when(b.compare(Compare::Ne, b.loadI32(groupKeys, group), noChoice), [&] {
-      Value first = b.mul(group, size);
-      b.loop(first, b.add(first, size), 1, [&](Value e) { storeKey(none(), keys, e); });
+      Value from = b.at(keys, b.mul(group, size), DType::I32);
+      b.columns(size, [&](const Chunk &chunk) {
+        Value nothing = b.constant(b.vec(b.i32(), chunk.lanes), noChoice);
+        b.store(nothing, b.at(from, chunk.column, DType::I32), DType::I32, chunk.mask);
+      });
     });
   });
 }
@@ -238,7 +259,7 @@ void RoutingEmitter::markBestNodes(int64_t count, int64_t among) {
          [&](Value e) { b.store(b.constant(b.vec(b.i32(), lanes), 0), b.at(marks, e, DType::I32), DType::I32); });
   // Where fewer nodes have experts that can be chosen, one that has none is the best of those left.
   b.loop(0, count, 1, [&](Value) {
-    Value node = bestOf(nodeKeys, b.constant(0), b.constant(d.bound.nodes));
+    Value node = b.extend(bestOf(nodeKeys, b.constant(0), d.bound.nodes).index);
     storeKey(none(), nodeKeys, node);
     markExpertsOf(node);
   });
@@ -280,19 +301,9 @@ Value RoutingEmitter::chooseBest() {
     lowerAway();
   if (d.bound.isBound() && d.bound.most > 0)
     limitNodes();
-  int64_t lanes = b.lanes();
-  Type vector = b.vec(b.i32(), lanes);
   return b.loop(0, d.topK, 1, b.constant(0), [&](Value k, ValueRange count) {
-    Values best =
-        b.loop(0, padded, lanes, {b.constant(vector, noChoice), b.constant(vector, 0)}, [&](Value e, ValueRange state) {
-          Value key = b.load(vector, b.at(keys, e, DType::I32), DType::I32);
-          Value better = b.compare(Compare::Gt, key, state[0]);
-          Value index = b.add(b.laneIds(b.i32(), lanes), b.splat(b.truncate(e), lanes));
-          return Values{b.select(better, key, state[0]), b.select(better, index, state[1])};
-        });
-    Value key = b.largestLane(best[0]);
-    Value isBest = b.compare(Compare::Eq, best[0], b.splat(key, lanes));
-    Value expert = b.smallestLane(b.select(isBest, best[1], b.constant(vector, std::numeric_limits<int32_t>::max())));
+    const Best best = bestOf(keys, b.constant(0), d.experts);
+    Value key = best.key, expert = best.index;
     Value found = b.compare(Compare::Ne, key, noChoice);
     b.when(found, [&] {
       if (isLowered)
