@@ -86,6 +86,14 @@ TEST_P(EmitLinearPairs, PairsOfBf16TakeTheOddElementFirst) {
   check("pairs", linear(DType::BF16, DType::BF16, 48, 131), {2});
 }
 
+// On a GPU the warps of a CTA share rows, leaves and panels, each as far as there are any.
+TEST_P(EmitLinear, FewRowsAreSharedByLeavesAndPanels) {
+  check("eight_leaves", linear(DType::F32, DType::F32, 3 * 32 + 5, 4096), {1, 16, 17, 33, 49, 65});
+  check("four_leaves", linear(DType::F32, DType::BF16, 32, 2176), {1, 4, 17});
+  check("two_leaves", linear(DType::F32, DType::F32, 5 * 32, 1152), {1, 2, 17, 40});
+  check("a_leaf", linear(DType::F32, DType::BF16, 7 * 32, 512), {1, 2, 17, 40});
+}
+
 TEST_P(EmitLinear, NormBiasAndResidual) {
   LinearDesc desc = linear(DType::F32, DType::BF16, 70, 192);
   desc.normEps = 1e-6;

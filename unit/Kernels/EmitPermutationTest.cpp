@@ -149,6 +149,13 @@ TEST_P(EmitPermutation, GroupedLinearStagesRowsThatCollideInTheCache) {
   checkGrouped("blocks", 260, false, true, /*experts=*/Routed::topK + 1, /*k=*/1024);
 }
 
+// On a GPU experts without slots are skipped 32 at a time, and CTAs take turns over the panels of those that have some.
+TEST_P(EmitPermutation, GroupedLinearOfManyExperts) {
+  for (int64_t tokens : {1, 3})
+    checkGrouped("many", tokens, false, true, /*experts=*/100, /*k=*/64);
+  checkGrouped("leaves", 2, true, false, /*experts=*/33, /*k=*/4096);
+}
+
 // Whoever runs the step finds the expert by its place in the table; the other experts' rows are computed.
 TEST_P(EmitPermutation, GroupedLinearNamesAnAbsentExpert) {
   constexpr int64_t k = 40, n = 37, tokens = 3, experts = 12;

@@ -1,5 +1,6 @@
 //===- TilesTest.cpp - Legality, cost and grids of tiles ----------------------===//
 
+#include "k2c/Kernels/Cta.h"
 #include "k2c/Kernels/WeightShare.h"
 
 #include <gtest/gtest.h>
@@ -103,6 +104,16 @@ TEST(Grids, ItemsCoverRowsAndPanels) {
   EXPECT_EQ(itemCount(grid, 1), 64);
   EXPECT_EQ(itemCount(grid, tile.rowsPerItem + 1), 128);
   EXPECT_EQ(itemCount(grid, 0), 0);
+}
+
+TEST(Grids, ACtaOfWarpsTakesAPanelOfTwoTiles) {
+  for (bool grouped : {false, true}) {
+    KernelDesc desc = linear(DType::F32, DType::BF16, grouped);
+    TileConfig tile = chooseTile(desc, gpuTarget());
+    EXPECT_EQ(tile.mr, 16);
+    EXPECT_EQ(gridOf(desc, tile).itemsPerBlock, (grouped ? 384 : 1) * 64 * ctaWarps);
+    EXPECT_EQ(gridOf(desc, tile).rowsPerItem, grouped ? 0 : 32);
+  }
 }
 
 TEST(Grids, GroupedLinearsAreExpertsTimesPanels) {

@@ -102,6 +102,18 @@ TEST_F(NvidiaTest, TheEntryHasTheLaunchTheArgumentsAndItsThreads) {
   EXPECT_EQ(count(text, ".func"), 0u);
 }
 
+// Warps that meet at barriers go on or return together.
+TEST_F(NvidiaTest, ACtaThatIsTheWorkerAgreesOnTheStatus) {
+  target.worker = NvidiaTarget::Worker::Warp;
+  EXPECT_EQ(count(*ptx(square), "bar.red"), 0u);
+  const std::string head = "-> i32 {", ofCta = "-> i32 attributes {passthrough = [\"k2c-cta\"]} {";
+  std::string body = square;
+  ASSERT_NE(body.find(head), body.npos);
+  const std::string text = *ptx(body.replace(body.find(head), head.size(), ofCta));
+  EXPECT_EQ(count(text, "bar.red.or.pred"), 1u) << text;
+  EXPECT_EQ(count(text, ".reqntid 128"), 1u);
+}
+
 // Rounded twice, subnormals being zeros: ptxas joins a product and a sum without .rn.
 TEST_F(NvidiaTest, FloatsAreRoundedAsWritten) {
   const std::string text = *ptx(square);

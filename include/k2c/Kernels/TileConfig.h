@@ -7,7 +7,7 @@
 // over a whole leaf of the contraction. Panels have 32 columns on every CPU, so the packed weights do not depend on the
 // registers; matrices that lie in rows are read 32 columns at a time, too. Grid items, and how an item number is read
 // (blocks = ceil(rows / rowsPerItem)):
-//   linear               item = block * panels + panel                   one row block, one panel
+//   linear               item = block * panels + panel                   one row block, one panel (of warps four items)
 //   linear, grouped      item = panel * matrices + matrix                all slots of one expert, one panel
 //   head linear          item = (block * heads + head) * panels + panel
 //   gqa attention        item = kvHead * tokens + token                  all query heads of the kv head

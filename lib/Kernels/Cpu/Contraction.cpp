@@ -15,6 +15,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Contraction.h"
+#include "Cta.h"
 #include "InstructionSet.h"
 
 namespace k2c::emit {
@@ -26,17 +27,25 @@ constexpr int64_t enoughChains = 16;
 constexpr int64_t cacheLine = 64; // bytes
 
 PanelContraction::PanelContraction(KernelBuilder &b, const Rows &x, const Matrix &w, const Contraction &order,
-                                   const TileConfig &tile, bool gated)
+                                   const TileConfig &tile, bool gated, Value warp)
     : b(b), x(x), w(w), tile(tile), k(order.k), leaves(order.leaves), length(leafLength(order.k, order.leaves)),
       gated(gated), pairs(x.type == DType::BF16 && w.type == DType::BF16),
       tileBytes(tile.mr * tile.nrVectors * tile.lanes * byteWidth(DType::F32)),
-      reader(MatrixReader::create(b, w, tile)) {
-  int64_t depth = pairedRows() > 0 ? 2 : 1;
-  while ((int64_t(1) << (depth - 1)) < leaves)
-    ++depth;
-  tiles = b.stack(tileBytes * depth);
+      reader(MatrixReader::create(b, w, tile)), warp(warp), warps(warp ? ctaWarps : 1) {
+  warpBytes = tileBytes * tilesOnStack();
+  tiles = warps == 1 ? b.stack(warpBytes) : b.atBytes(stackOfCta(b, warpBytes * warps), b.mul(warp, warpBytes));
   if (pairs && tile.instructionSet == InstructionSet::Avx512)
     b.roundByInstruction();
+}
+
+/// A tile for each bit of a round's number (merge); of warps rounds are those of half of the leaves at most, and tiles
+/// are of two panels.
+int64_t PanelContraction::tilesOnStack() const {
+  int64_t depth = pairedRows() > 0 ? 2 : 1;
+  const int64_t rounds = warps == 1 ? leaves : leaves / 4;
+  while ((int64_t(1) << (depth - 1)) < rounds)
+    ++depth;
+  return warps == 1 ? depth : 2 * depth;
 }
 
 int64_t PanelContraction::columnOffset(int64_t v) const {
@@ -59,22 +68,41 @@ int64_t PanelContraction::chainsAtMost() const { return std::min(enoughChains, t
 int64_t PanelContraction::leavesAtOnce(int64_t rows) const {
   if (leaves * length != k)
     return 1;
-  int64_t group = std::min<int64_t>(leaves, 4);
+  int64_t group = std::min<int64_t>(leaves / partsAtMost(), 4);
   while (group > 1 && rows * group * tile.nrVectors > chainsAtMost())
     group /= 2;
   return group;
 }
 
-int64_t PanelContraction::pairedRows() const { return leaves == 1 ? chainsAtMost() / (2 * tile.nrVectors) : 0; }
+int64_t PanelContraction::pairedRows() const {
+  return leaves == 1 && warps == 1 ? chainsAtMost() / (2 * tile.nrVectors) : 0;
+}
 
 Value PanelContraction::tileAddress(Value tileIndex, int64_t vector) const {
   return b.atBytes(b.atBytes(tiles, b.mul(tileIndex, tileBytes)),
                    b.constant(vector * tile.lanes * byteWidth(DType::F32)));
 }
 
+/// Parts are the leaves of a balanced tree, as those within them are.
 Value PanelContraction::sum(Value row, int64_t v, Value ofPair) const {
-  Value first = b.atBytes(tileAddress(ofPair, v), b.mul(row, tile.nrVectors * tile.lanes * byteWidth(DType::F32)));
-  return b.loadFloats(first, DType::F32, tile.lanes);
+  Value own = b.atBytes(tileAddress(ofPair, v), b.mul(row, tile.nrVectors * tile.lanes * byteWidth(DType::F32)));
+  if (!joined.count)
+    return b.loadFloats(own, DType::F32, tile.lanes);
+  auto ofPart = [&](int64_t part) {
+    Value distance = b.sub(b.add(joined.firstWarp, b.mul(joined.stride, part)), warp);
+    return b.loadFloats(b.atBytes(own, b.mul(distance, warpBytes)), DType::F32, tile.lanes);
+  };
+  Value sum = ofPart(0);
+  auto withNext = [&](int64_t parts, llvm::function_ref<Value()> next) {
+    if (parts > partsAtMost())
+      return sum;
+    return b.choose(
+        b.compare(Compare::Ge, joined.count, parts), sum.getType(), [&] { return Values{b.fadd(sum, next())}; },
+        [&] { return Values{sum}; })[0];
+  };
+  static_assert(ctaWarps == 4, "which merge in two rounds");
+  sum = withNext(2, [&] { return ofPart(1); });
+  return withNext(4, [&] { return b.fadd(ofPart(2), ofPart(3)); });
 }
 
 void PanelContraction::start(const Panel &panel, Value ofColumns) {
@@ -105,8 +133,23 @@ PanelContraction::Prefetch PanelContraction::shareOfNext(Value tileIndex, Value 
 
 void PanelContraction::run(Value xRow, Value rows, const Panel &panel, Value pass, const Prefetch &fetched) {
   prefetched = fetched;
+  firstLeaf = b.constant(0);
+  lastLeaf = b.constant(leaves);
   start(panel, pass);
   byAlignment(xRow, rows, [&] { runFrom(1, xRow, rows); });
+}
+
+void PanelContraction::runLeaves(Value xRow, Value rows, const Panel &panel, Value first, Value last, int64_t panels) {
+  prefetched = {};
+  firstLeaf = first;
+  lastLeaf = last;
+  start(panel, /*pass=*/b.constant(0));
+  Value here = keptHere(b, rows);
+  byAlignment(xRow, here, [&] {
+    if (panels == 1)
+      return runFrom(1, xRow, here);
+    b.loop(first, last, 1, [&](Value leaf) { leafBody(xRow, leaf, tile.mr, {/*leaves=*/1, panels}); });
+  });
 }
 
 void PanelContraction::runPaired(Value xRow, Value rows, const Panel &panel, Value pass) {
@@ -116,28 +159,6 @@ void PanelContraction::runPaired(Value xRow, Value rows, const Panel &panel, Val
     forRows(rows, 1, pairedRows(),
             [&](int64_t count) { leafBody(xRow, b.constant(0), count, {/*leaves=*/1, /*panels=*/2}); });
   });
-}
-
-/// Whether all elements of a row lie at multiples of wideBytes, if its first does.
-bool PanelContraction::canLoadWide() const {
-  const int64_t several = wideBytes / byteWidth(x.type);
-  auto isWhole = [&](int64_t elements) { return elements % several == 0; };
-  return tile.isOfWarp() && isWhole(x.stride) && isWhole(k) && isWhole(length) &&
-         (!w.isScaled() || isWhole(w.blockRows));
-}
-
-/// `body` reads rows by wideBytes where they lie so.
-void PanelContraction::byAlignment(Value xRow, Value rows, llvm::function_ref<void()> body) {
-  rowCount = rows;
-  if (!canLoadWide())
-    return body();
-  auto read = [&](bool wide) {
-    isWide = wide;
-    body();
-    isWide = false;
-  };
-  Value beyond = b.bitAnd(b.integerOf(xRow), b.constant(wideBytes - 1));
-  b.choose(b.compare(Compare::Eq, beyond, 0), [&] { read(true); }, [&] { read(false); });
 }
 
 /// Emits body(n) for n rows in [from, to]; of a warp, for the next power of two.
@@ -159,7 +180,7 @@ void PanelContraction::runFrom(int64_t from, Value xRow, Value rows) {
   while (to < tile.mr && leavesAtOnce(to + 1) == group)
     ++to;
   auto loopOverLeaves = [&] {
-    b.loop(0, leaves, group, [&](Value leaf) {
+    b.loop(firstLeaf, lastLeaf, group, [&](Value leaf) {
       forRows(rows, from, to, [&](int64_t count) { leafBody(xRow, leaf, count, {group, /*panels=*/1}); });
     });
   };
@@ -186,23 +207,24 @@ void PanelContraction::merge(Values acc, Value leaf, Streams streams) {
   }
   if (streams.leaves == leaves)
     return storeTile(acc, b.constant(0));
-  Value round = b.div(leaf, streams.leaves), depth = b.ones(round), merges = b.trailingOnes(round);
+  auto onStack = [&](Value tileIndex) { return b.mul(tileIndex, streams.panels); };
+  Value round = b.div(b.sub(leaf, firstLeaf), streams.leaves), depth = b.ones(round), merges = b.trailingOnes(round);
   acc = b.loop(b.constant(0), merges, 1, acc, [&](Value merged, ValueRange right) {
     Value below = b.sub(b.sub(depth, 1), merged);
     Values sums;
     for (size_t i = 0; i < right.size(); ++i) {
-      Value left = b.loadFloats(tileAddress(below, int64_t(i)), DType::F32, tile.lanes);
+      Value left = b.loadFloats(tileAddress(onStack(below), int64_t(i)), DType::F32, tile.lanes);
       sums.push_back(b.fadd(left, right[i]));
     }
     return sums;
   });
-  storeTile(acc, b.sub(depth, merges));
+  storeTile(acc, onStack(b.sub(depth, merges)));
 }
 
 /// The chains of the streams from `leaf` on, for `rows` rows.
 void PanelContraction::leafBody(Value xRow, Value leaf, int64_t rows, Streams streams) {
   Values acc(rows * streams.count() * tile.nrVectors, b.zeros(tile.lanes));
-  findRows(xRow, rows);
+  findRows(xRow, rows, warps > 1 && streams.panels > 1 ? rows : rows / 2 + 1);
   Value begin = b.mul(leaf, length);
   Value end = leaves == 1            ? b.constant(k)
               : leaves * length == k ? b.add(begin, length)
@@ -223,7 +245,7 @@ void PanelContraction::leafBody(Value xRow, Value leaf, int64_t rows, Streams st
         last, vectorTypes, [&] { return narrowStep(acc, xRow, whole, rows, streams, {}, /*half=*/true); },
         [&] { return acc; });
   }
-  if (streams.panels == 1)
+  if (streams.panels == 1 || warps > 1)
     return merge(acc, leaf, streams);
   for (int64_t i = 0, vectors = rows * tile.nrVectors; i < streams.panels; ++i)
     storeTile(ValueRange(acc).slice(i * vectors, vectors), b.constant(i));
@@ -243,37 +265,11 @@ Values PanelContraction::chain(ValueRange acc, Value xRow, Value first, Value la
   });
 }
 
-/// The same, of rows that are read by wideBytes.
-Values PanelContraction::wideChain(ValueRange acc, Value xRow, Value first, Value last, int64_t rows, Streams streams,
-                                   ValueRange scales) {
-  const int64_t several = wideBytes / byteWidth(x.type);
-  return b.loop(first, last, several, acc, [&](Value at, ValueRange carried) {
-    Values next(carried), factors;
-    for (int64_t stream = 0; stream < streams.count(); ++stream)
-      for (int64_t row = 0; row < rows; ++row)
-        factors.push_back(
-            loadSeveral(b, factorAddress(xRow, row, b.add(at, streams.place(stream).first * length)), x.type));
-    for (int64_t i = 0; i < several; i += w.kStep())
-      next = step(next, b.add(at, i), rows, streams, scales, [&](int64_t stream, int64_t row) {
-        return factorOf(b, factors[size_t(stream * rows + row)], i, x.type, w.type, tile.lanes);
-      });
-    return next;
-  });
-}
-
 /// Element k of a row.
 Value PanelContraction::factorAddress(Value xRow, int64_t row, Value k) const {
   if (tile.isOfWarp())
     return b.at(rowStarts[size_t(row)], k, x.type);
   return b.at(xRow, b.add(k, row * x.stride), x.type);
-}
-
-/// Where the rows of a warp's tile begin, of which there are more than half; beyond the last it is the last again.
-void PanelContraction::findRows(Value xRow, int64_t rows) {
-  rowStarts.clear();
-  for (int64_t row = 0; tile.isOfWarp() && row < rows; ++row)
-    rowStarts.push_back(row <= rows / 2 ? b.row(xRow, x, b.constant(row))
-                                        : b.row(xRow, x, b.min(b.sub(rowCount, 1), row)));
 }
 
 /// For each stream and each vector: the scales of its columns at element `first` of the leaf.

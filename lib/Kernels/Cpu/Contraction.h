@@ -30,8 +30,9 @@ class PanelContraction {
 public:
   /// Of rows `x` (stride and type) with matrices `w`; `gated` tiles take half their vectors from the gate columns and
   /// half from the up columns. A kernel that multiplies bf16 in pairs by AVX512-BF16 rounds by it, too.
+  /// `warp`: of a CTA, whose warps may take parts of the leaves.
   PanelContraction(KernelBuilder &b, const Rows &x, const Matrix &w, const Contraction &order, const TileConfig &tile,
-                   bool gated);
+                   bool gated, Value warp = {});
 
   /// Passes over the panel's columns that cover all 32.
   int64_t passes() const { return panelColumns / (tile.nrVectors * tile.lanes); }
@@ -54,6 +55,14 @@ public:
   void run(Value x, Value rows, const Panel &panel, Value pass, const Prefetch &prefetched);
   /// The same of 1 .. pairedRows() rows with the panel and the one behind it.
   void runPaired(Value x, Value rows, const Panel &panel, Value pass);
+  int64_t leafCount() const { return leaves; }
+  /// Into how many parts the warps of a CTA can cut the leaves, a power of two.
+  int64_t partsAtMost() const { return std::min(warps, leaves); }
+  /// run() of leaves [first, last), a part, which is a subtree of N1's. Of two `panels` that follow one another, a row
+  /// that is loaded serves both; the body is that of a full tile.
+  void runLeaves(Value x, Value rows, const Panel &panel, Value first, Value last, int64_t panels);
+  /// From here on sum() is of the parts that warps firstWarp, firstWarp + stride, .. of the CTA have computed.
+  void joinParts(Value firstWarp, Value stride, Value parts) { joined = {firstWarp, stride, parts}; }
   /// The f32 sums of one row: vector v of the last run; `ofPair`: 1 for the second panel of a pair.
   Value sum(Value row, int64_t v) const { return sum(row, v, b.constant(0)); }
   Value sum(Value row, int64_t v, Value ofPair) const;
@@ -70,12 +79,13 @@ private:
   int64_t columnOffset(int64_t v) const;
   int64_t leavesAtOnce(int64_t rows) const;
   int64_t chainsAtMost() const;
+  int64_t elementsAtOnce(int64_t rows, Streams streams) const;
   Value tileAddress(Value tileIndex, int64_t vector) const;
   Columns columnsOf(int64_t v) const;
   Values chain(ValueRange acc, Value x, Value first, Value last, int64_t rows, Streams streams, ValueRange scales);
   Values wideChain(ValueRange acc, Value x, Value first, Value last, int64_t rows, Streams streams, ValueRange scales);
   Value factorAddress(Value x, int64_t row, Value k) const;
-  void findRows(Value x, int64_t rows);
+  void findRows(Value x, int64_t rows, int64_t known);
   bool canLoadWide() const;
   Values narrowStep(ValueRange acc, Value x, Value k, int64_t rows, Streams streams, ValueRange scales, bool half);
   Values loadScales(Value first, Streams streams);
@@ -85,6 +95,7 @@ private:
   using FactorOf = llvm::function_ref<PanelFactor(int64_t stream, int64_t row)>;
   Values step(ValueRange acc, Value k, int64_t rows, Streams streams, ValueRange scales, FactorOf factorOf);
   void merge(Values acc, Value leaf, Streams streams);
+  int64_t tilesOnStack() const;
   void storeTile(ValueRange acc, Value tileIndex);
   void start(const Panel &panel, Value pass);
   void runFrom(int64_t from, Value xRow, Value rows);
@@ -100,10 +111,16 @@ private:
   bool gated, pairs; ///< pairs: both factors are bf16 (N6)
   int64_t tileBytes;
   std::unique_ptr<MatrixReader> reader;
-  Value tiles;   ///< on the stack: sums of subtrees; at last the first is the result
+  Value warp;
+  int64_t warps, warpBytes = 0; ///< that share leaves; of each: its tiles
+  Value tiles;                  ///< on the stack: sums of subtrees; at last the first is the result
+  Value firstLeaf, lastLeaf;
   Panel running; ///< of the running tile, as are pass, prefetched and rowCount
   Value pass, rowCount;
   Prefetch prefetched;
+  struct Parts {
+    Value firstWarp, stride, count;
+  } joined;
   Values rowStarts;    ///< of a warp's tile
   bool isWide = false; ///< the rows are being read by wideBytes
 };

@@ -35,9 +35,8 @@ Value panelScale(KernelBuilder &b, Value scales);
 /// The row element(s) of one step at `address`; `half`: the pair's second element is past the contraction's end.
 PanelFactor loadFactor(KernelBuilder &b, Value address, DType x, DType w, int64_t lanes, bool half);
 
-/// A step's elements of `several`, a vector of wideBytes of a row, from element i on. Never a half step.
+/// A step's elements of `several`, a vector of elements of a row, from element i on. Never a half step.
 PanelFactor factorOf(KernelBuilder &b, Value several, int64_t i, DType x, DType w, int64_t lanes);
-Value loadSeveral(KernelBuilder &b, Value address, DType x);
 constexpr int64_t wideBytes = 16; ///< at an address that is a multiple of them
 
 /// N1's step on every lane.

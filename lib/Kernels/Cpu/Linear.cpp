@@ -1,11 +1,14 @@
-//===- Linear.cpp - Linears: all rows, the slots of an expert, one matrix a head -----------===//
+//===- Linear.cpp - Linears: all rows, the slots of an expert ------------------------------===//
 //
 // An item is a block of rows (or an expert's slots) x one panel; row tiles of `mr` rows go through PanelContraction,
 // and the epilogue, a list of element operations, works on the finished sums, vector by vector, before they are stored.
+// On a GPU the worker is a CTA, whose warps share panels (CtaPanels.h).
 //
 //===----------------------------------------------------------------------===//
 #include "Contraction.h"
+#include "CtaPanels.h"
 #include "Emitters.h"
+#include "LinearRows.h"
 #include "Math.h"
 #include <numeric>
 
@@ -20,7 +23,7 @@ static bool rowsCollide(const Rows &x, const TileConfig &tile) {
 
 /// Blocks of rows that are normalised, or whose rows collide, are first written to scratch.
 static bool isStaged(const LinearDesc &d, const TileConfig &tile) {
-  return (d.grouped || tile.rowsPerItem > 0) && (d.normEps > 0 || rowsCollide(d.x, tile));
+  return (d.grouped || tile.rowsPerItem > 0) && (d.normEps > 0 || (!tile.isOfWarp() && rowsCollide(d.x, tile)));
 }
 
 /// Staged rows are an odd number of cache lines apart.
@@ -32,30 +35,29 @@ static Rows stagedRows(const LinearDesc &d) {
 /// Rows that are staged together: a block, or as many slots of an expert as fill half of the second cache.
 static int64_t stagedRowCount(const LinearDesc &d, const TileConfig &tile) {
   constexpr int64_t minTiles = 4, bytes = 512 << 10;
+  if (tile.isOfWarp())
+    return CtaPanels::rowsAtMost(tile);
   int64_t fit = bytes / (stagedRows(d).stride * byteWidth(d.x.type)) / tile.mr;
   return d.grouped ? std::max(fit, minTiles) * tile.mr : tile.rowsPerItem;
 }
 
 int64_t linearBytes(const LinearDesc &d, const TileConfig &tile) {
-  return isStaged(d, tile) ? stagedRowCount(d, tile) * stagedRows(d).stride * byteWidth(d.x.type) : 0;
+  const int64_t workers = tile.isOfWarp() ? ctaWarps : 1; // a CTA has the scratch of its warps
+  return isStaged(d, tile) ? stagedRowCount(d, tile) / workers * stagedRows(d).stride * byteWidth(d.x.type) : 0;
 }
 
-/// Rows [first, second) of a block. As many blocks as rowsPerItem asks for, of equally many register tiles (give or
-/// take one): workers that share out the items then have equal work.
-static std::pair<Value, Value> rowsOfBlock(KernelBuilder &b, const TileConfig &tile, Value rows, Value block) {
+std::pair<Value, Value> rowsOfBlock(KernelBuilder &b, const TileConfig &tile, Value rows, Value block) {
   if (tile.rowsPerItem == 0)
     return {b.constant(0), rows};
+  if (tile.isOfWarp()) // the warps share what is there
+    return {b.mul(block, tile.rowsPerItem), b.min(b.mul(b.add(block, 1), tile.rowsPerItem), rows)};
   Value blocks = b.div(b.add(rows, tile.rowsPerItem - 1), tile.rowsPerItem);
   Value tiles = b.div(b.add(rows, tile.mr - 1), tile.mr);
   auto begin = [&](Value i) { return b.mul(b.div(b.mul(i, tiles), blocks), tile.mr); };
   return {begin(block), b.min(begin(b.add(block, 1)), rows)};
 }
 
-/// Rows of a register tile: as few tiles as mr allows. The last has as few rows as fill the pipes, the others all the
-/// more: a full tile loads least for its arithmetic.
-static Value tileRows(KernelBuilder &b, const TileConfig &tile, Value rows) {
-  if (tile.isOfWarp()) // whose bodies are of powers of two
-    return b.constant(tile.mr);
+Value tileRows(KernelBuilder &b, const TileConfig &tile, Value rows) {
   constexpr int64_t chains = 8;
   Value tiles = b.div(b.add(rows, tile.mr - 1), tile.mr);
   Value even = b.div(b.add(rows, b.sub(tiles, 1)), tiles);
@@ -91,10 +93,15 @@ struct LinearArguments {
 class LinearEmitter {
 public:
   LinearEmitter(KernelBuilder &b, const LinearDesc &d, const TileConfig &tile)
-      : b(b), d(d), tile(tile), arguments(b, d), input(d.x),
-        contraction(b, staged(), d.w, d.order, tile, d.w.parts == 2) {}
+      : b(b), d(d), tile(tile), arguments(b, d), input(d.x), warp(tile.isOfWarp() ? warpOfCta(b) : Value()),
+        contraction(b, staged(), d.w, d.order, tile, d.w.parts == 2, warp), ofCta(b, contraction, input, tile, warp) {}
 
-  void emit() { d.grouped ? emitGrouped() : emitBlocks(); }
+  void emit() {
+    if (!tile.isOfWarp())
+      return d.grouped ? emitGrouped() : emitBlocks();
+    runByCta(b);
+    d.grouped ? emitGroupedByCta() : emitBlocks();
+  }
 
 private:
   /// The rows of a staged block lie in scratch.
@@ -110,8 +117,12 @@ private:
   };
   void emitBlocks();
   void emitGrouped();
+  void emitGroupedByCta();
+  Value emitExpertByCta(Value first, Value last, const MatrixAt &expert, Value before);
   void emitExpert(Value first, Value last, const MatrixAt &expert, Value firstPanel, Value lastPanel);
   void stageBlock(Value first, Value last);
+  void emitByCta(Value xFirst, Value first, const CtaPanels::Share &share, const MatrixAt &matrix, Value firstPanel,
+                 Value lastPanel, Value step);
   void emitPanels(Value xFirst, Value first, Value last, const MatrixAt &matrix, Value firstPanel, Value lastPanel);
   /// Rows [first, first + rows), tile `index` of `count`. `bringsOwn`: as in PanelContraction::shareOfNext.
   struct Tile {
@@ -130,7 +141,9 @@ private:
   const TileConfig &tile;
   LinearArguments arguments;
   Rows input; ///< the rows that are multiplied
+  Value warp; ///< of the CTA, where that is the worker
   PanelContraction contraction;
+  CtaPanels ofCta; ///< of a warp's tile
 };
 
 /// Items are row blocks x panels, block-major, so a worker stages a block once.
@@ -173,6 +186,58 @@ void LinearEmitter::emitGrouped() {
   b.setVariant(variant[0]);
 }
 
+/// Experts with slots one by one: of 32 at a time, the first that ends behind where they begin. Which CTA computes what
+/// of an expert goes on where that of the one before it has ended, so that all have equally many panels, whichever
+/// experts have slots.
+void LinearEmitter::emitGroupedByCta() {
+  Value offsets = arguments.permutation.offsets, none = b.constant(b.i32(), tile.lanes);
+  Value ids = b.laneIds(b.i32(), tile.lanes);
+  b.repeat({b.constant(0), b.constant(b.i32(), 0)}, [&](ValueRange state) {
+    Value from = state[0], first = b.loadI32(offsets, from);
+    Value exists = b.firstLanes(tile.lanes, b.sub(b.constant(d.w.count), from));
+    Value ends = b.load(b.vec(b.i32(), tile.lanes), b.at(offsets, b.add(from, 1), DType::I32), DType::I32, exists);
+    Value hasSlots = b.compare(Compare::Gt, ends, b.splat(first, tile.lanes));
+    Value skipped = b.smallestLane(b.select(hasSlots, ids, b.splat(none, tile.lanes)));
+    Value expert = b.add(from, b.extend(skipped)), isFound = b.compare(Compare::Lt, skipped, none);
+    Value behind = b.choose(
+        isFound, b.i32(),
+        [&] {
+          Value weights = b.loadPtr(arguments.w, expert), isAbsent = b.compare(Compare::Eq, b.integerOf(weights), 0);
+          b.failAbsent(isAbsent, b.at(arguments.w, expert, DType::I64));
+          Value last = b.loadI32(offsets, b.add(expert, 1));
+          return b.choose(
+              isAbsent, b.i32(), [&] { return Values{state[1]}; },
+              [&] {
+                return Values{
+                    emitExpertByCta(b.extend(first), b.extend(last), {expert, globalPointer(b, weights)}, state[1])};
+              });
+        },
+        [&] { return Values{state[1]}; })[0];
+    Value next = b.min(b.add(expert, 1), b.add(from, tile.lanes));
+    return Values{b.compare(Compare::Lt, next, d.w.count), next, behind};
+  });
+}
+
+/// Slots [first, last). `before`: the CTA that has the first panels, of which those that are computed at once go to a
+/// CTA. Returns that of the next expert.
+Value LinearEmitter::emitExpertByCta(Value first, Value last, const MatrixAt &expert, Value before) {
+  const int64_t panels = panelCount(d.w), most = CtaPanels::rowsAtMost(tile);
+  Value own = b.workerField(abi::worker::index), ctas = b.workerField(abi::worker::count);
+  return b.loop(first, last, most, before, [&](Value block, ValueRange carried) {
+    Value blockEnd = b.min(b.add(block, most), last), xFirst = b.row(arguments.x, d.x, block);
+    CtaPanels::Share share = ofCta.shareOf(b.sub(blockEnd, block));
+    Value distance = b.sub(own, carried[0]);
+    distance = b.select(b.compare(Compare::Lt, distance, 0), b.add(distance, ctas), distance);
+    Value firstPanel = b.mul(b.extend(distance), share.panels);
+    if (isStaged(d, tile)) {
+      b.when(b.compare(Compare::Lt, firstPanel, panels), [&] { stageBlock(block, blockEnd); });
+      xFirst = b.scratch(0);
+    }
+    emitByCta(xFirst, block, share, expert, firstPanel, b.constant(panels), b.mul(b.extend(ctas), share.panels));
+    return Values{b.rem(b.add(carried[0], b.truncate(ofCta.roundsOf(panels, share))), ctas)};
+  })[0];
+}
+
 void LinearEmitter::emitExpert(Value first, Value last, const MatrixAt &expert, Value firstPanel, Value lastPanel) {
   if (!isStaged(d, tile))
     return emitPanels(b.row(arguments.x, d.x, first), first, last, expert, firstPanel, lastPanel);
@@ -185,18 +250,41 @@ void LinearEmitter::emitExpert(Value first, Value last, const MatrixAt &expert, 
 }
 
 void LinearEmitter::stageBlock(Value first, Value last) {
-  b.loop(first, last, 1, [&](Value row) {
+  if (tile.isOfWarp())
+    meetInCta(b); // other warps may still read what is there
+  Value own = tile.isOfWarp() ? b.add(first, warp) : first;
+  b.loop(own, last, tile.isOfWarp() ? ctaWarps : 1, [&](Value row) {
     Value from = b.row(arguments.x, d.x, row), to = b.row(b.scratch(0), input, b.sub(row, first));
     if (d.normEps > 0)
       return emitNormRow(b, {from, arguments.norm, to, d.x.type, d.normWeight, input.type, d.x.width, d.normEps});
     copyRow(b, from, d.x.type, to, input.type, d.x.width);
   });
+  if (tile.isOfWarp())
+    meetInCta(b);
+}
+
+/// The rows of `share` from `first` on, whose input lies at `xFirst`, with panels from firstPanel on that are `step`
+/// apart.
+void LinearEmitter::emitByCta(Value xFirst, Value first, const CtaPanels::Share &share, const MatrixAt &matrix,
+                              Value firstPanel, Value lastPanel, Value step) {
+  Value zero = b.constant(0);
+  ofCta.run(
+      xFirst, share, firstPanel, lastPanel, step,
+      [&](Value panel) { return contraction.panel(matrix.weights, zero, panel); },
+      [&](Value row, Value inTile, Value panel, Value ofPair) {
+        finishRow(b.add(first, row), inTile, matrix.number, panel, /*pass=*/zero, ofPair);
+      });
 }
 
 /// Rows [first, last) of `matrix`, whose input lies at `xFirst`, with panels [firstPanel, lastPanel).
 void LinearEmitter::emitPanels(Value xFirst, Value first, Value last, const MatrixAt &matrix, Value firstPanel,
                                Value lastPanel) {
-  Value rows = b.sub(last, first), rowsOfTile = tileRows(b, tile, rows);
+  Value rows = b.sub(last, first);
+  if (tile.isOfWarp()) {
+    CtaPanels::Share share = ofCta.shareOf(rows);
+    return emitByCta(xFirst, first, share, matrix, firstPanel, lastPanel, share.panels);
+  }
+  Value rowsOfTile = tileRows(b, tile, rows);
   Tile whole{first, rows, b.constant(0), b.constant(1), b.constant(b.i1(), 1)};
   Value tiles = b.div(b.add(rows, b.sub(rowsOfTile, 1)), rowsOfTile);
   if (int64_t paired = contraction.pairedRows(); paired > 0)
@@ -255,13 +343,17 @@ void LinearEmitter::finishRow(Value row, Value inTile, Value matrix, Value panel
     else if (columns % (vectors * tile.lanes) != 0 || columns % ofPanel != 0)
       mask = b.firstLanes(tile.lanes, b.sub(b.constant(columns), column));
     Chunk chunk{column, tile.lanes, mask};
+    llvm::SmallDenseMap<int64_t, Value> sums;
+    auto sumOf = [&](int64_t vector) {
+      Value &known = sums[vector];
+      return known = known ? known : contraction.sum(inTile, vector, ofPair);
+    };
     Value result = emitElementwise(b, d.epilogue, tile.lanes, [&](int64_t input) -> Value {
       switch (LinearDesc::Input(input)) {
       case LinearDesc::Sum:
-        return contraction.sum(inTile, v, ofPair);
+        return sumOf(v);
       case LinearDesc::UpSum:
-        return tile.lanes > ofPanel ? b.rotate(contraction.sum(inTile, v, ofPair), ofPanel)
-                                    : contraction.sum(inTile, v + vectors, ofPair);
+        return tile.lanes > ofPanel ? b.rotate(sumOf(v), ofPanel) : sumOf(v + vectors);
       case LinearDesc::Bias:
         return b.loadFloats(biasRow, d.biasType, chunk);
       case LinearDesc::UpBias:
@@ -280,41 +372,5 @@ void LinearEmitter::finishRow(Value row, Value inTile, Value matrix, Value panel
 } // namespace
 
 void emitBody(KernelBuilder &b, const LinearDesc &desc, const TileConfig &tile) { LinearEmitter(b, desc, tile).emit(); }
-
-void emitBody(KernelBuilder &b, const HeadLinearDesc &d, const TileConfig &tile) {
-  Value x = b.argument(0), w = b.argument(1), y = b.argument(2);
-  PanelContraction contraction(b, d.x, d.w, d.order, tile, /*gated=*/false);
-  Value rows = b.rowCount(d.x.space, 1);
-  b.items([&](Value item) {
-    Value panel = b.rem(item, panelCount(d.w)), blockHead = b.div(item, panelCount(d.w));
-    Value head = b.rem(blockHead, d.heads), block = b.div(blockHead, d.heads);
-    auto [first, last] = rowsOfBlock(b, tile, rows, block);
-    Panel weights = contraction.panel(w, head, panel);
-    Value xHead = b.at(x, b.mul(head, d.xHeadStride), d.x.type), yHead = b.at(y, b.mul(head, d.w.n), d.y.type);
-    forRuns(b, d.rows, first, last, [&](Value runFirst, Value runLast) {
-      Value rowsOfTile = tileRows(b, tile, b.sub(runLast, runFirst));
-      Value tiles = b.div(b.add(b.sub(runLast, runFirst), b.sub(rowsOfTile, 1)), rowsOfTile);
-      b.loop(b.constant(0), tiles, 1, [&](Value index) {
-        Value tileFirst = b.add(runFirst, b.mul(index, rowsOfTile));
-        Value count = b.min(b.sub(runLast, tileFirst), rowsOfTile);
-        Value isLast = b.compare(Compare::Eq, b.add(item, 1), b.workerField(abi::worker::end));
-        PanelContraction::Prefetch prefetched = contraction.shareOfNext(index, tiles, weights, isLast);
-        b.loop(0, contraction.passes(), 1, [&](Value pass) {
-          contraction.run(b.row(xHead, d.x, tileFirst), count, weights, pass, prefetched);
-          b.loop(b.constant(0), count, 1, [&](Value inTile) {
-            for (int64_t v = 0; v < tile.nrVectors; ++v) {
-              Value column = b.add(b.mul(panel, panelColumns), contraction.column(pass, v));
-              Value mask;
-              if (d.w.n % panelColumns != 0)
-                mask = b.firstLanes(tile.lanes, b.sub(b.constant(d.w.n), column));
-              b.storeFloats(contraction.sum(inTile, v), b.row(yHead, d.y, b.add(tileFirst, inTile)), d.y.type,
-                            Chunk{column, tile.lanes, mask});
-            }
-          });
-        });
-      });
-    });
-  });
-}
 
 } // namespace k2c::emit

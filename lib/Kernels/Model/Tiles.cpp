@@ -5,6 +5,7 @@
 // depend on the tile, since every tile spans its panel.
 //
 //===----------------------------------------------------------------------===//
+#include "k2c/Kernels/Cta.h"
 #include "k2c/Kernels/TileConfig.h"
 #include <algorithm>
 #include <cassert>
@@ -125,7 +126,7 @@ TileConfig tileFor(const Shape &s, InstructionSet instructionSet, int64_t mr, co
     tile.weights = target.weights;
     if (tile.weights == WeightLayout::Panels && !tile.isOfWarp())
       tile.prefetch = prefetchSteps * (s.w == DType::F8E4M3 ? 4 : 1); // the same bytes ahead as bf16
-    tile.rowsPerItem = s.grouped ? 0 : tile.isOfWarp() ? mr : linearRowsPerItem(s, mr, target);
+    tile.rowsPerItem = s.grouped ? 0 : tile.isOfWarp() ? ctaWarps / 2 * mr : linearRowsPerItem(s, mr, target);
     break;
   case Family::Gqa:
     tile.nrVectors = std::min<int64_t>(target.vectorRegisters >= 32 ? 4 : 2, softmaxBlock / tile.lanes);
@@ -267,13 +268,14 @@ int64_t partialBytes(const KernelDesc &desc, const TileConfig &tile) {
 Grid mergeGrid(const KernelDesc &desc) { return {RowSpace::Token, 1, shapeOf(desc).heads}; }
 
 Grid gridOf(const KernelDesc &desc, const TileConfig &tile) {
+  const int64_t ofPanel = tile.isOfWarp() ? ctaWarps : 1;
   if (const auto *d = std::get_if<LinearDesc>(&desc.body)) {
     if (d->grouped)
-      return {RowSpace::Slot, 0, panelCount(d->w) * d->w.count, d->slotsPerToken};
-    return {d->x.space, tile.rowsPerItem, panelCount(d->w), d->slotsPerToken};
+      return {RowSpace::Slot, 0, panelCount(d->w) * d->w.count * ofPanel, d->slotsPerToken};
+    return {d->x.space, tile.rowsPerItem, panelCount(d->w) * ofPanel, d->slotsPerToken};
   }
   if (const auto *d = std::get_if<HeadLinearDesc>(&desc.body))
-    return {d->x.space, tile.rowsPerItem, d->heads * panelCount(d->w)};
+    return {d->x.space, tile.rowsPerItem, d->heads * panelCount(d->w) * ofPanel};
   if (std::holds_alternative<PermutationDesc>(desc.body) && tile.isOfWarp())
     return {RowSpace::Token, 0, permutationParts};
   if (const auto *d = std::get_if<RowwiseDesc>(&desc.body))

@@ -14,6 +14,7 @@
 //===----------------------------------------------------------------------===//
 #include "Memory.h"
 #include "Lanes.h"
+#include "k2c/Kernels/Cta.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Matchers.h"
 
@@ -44,6 +45,9 @@ bool isUniform(Value pointer, bool isFixed) {
     return addressOf(op) == pointer && !isSpread(op) && !(isStore(op) && op->getOperand(0) == pointer);
   });
 }
+
+/// Whether the warps of a CTA share it.
+bool isOfCta(LLVM::AllocaOp space) { return space->hasAttr(ctaAttribute); }
 
 /// Whether the memory is each lane's: the entry's structs (arguments of the function), stack space that stayed.
 bool isOwn(Value address) {
@@ -111,14 +115,15 @@ bool isSpread(Operation *op) {
   return llvm::any_of(op->getOperandTypes(), isOverLanes) || llvm::any_of(op->getResultTypes(), isOverLanes);
 }
 
-FailureOr<Value> sharedPart(ModuleOp module, LLVM::LLVMFuncOp function, int64_t bytes, int64_t warps) {
-  bytes = paddedSlot(bytes);
-  if (bytes * warps > maxSharedBytes)
-    return emitError(module.getLoc()) << "needs " << bytes << " bytes of shared memory for each of " << warps
-                                      << " warps; a CTA has " << maxSharedBytes;
+FailureOr<SharedMemory> sharedMemory(ModuleOp module, LLVM::LLVMFuncOp function, int64_t ofCta, int64_t ofWarp,
+                                     int64_t warps) {
+  ofCta = paddedSlot(ofCta), ofWarp = paddedSlot(ofWarp);
+  if (ofCta + ofWarp * warps > maxSharedBytes)
+    return emitError(module.getLoc()) << "needs " << ofWarp << " bytes of shared memory for each of " << warps
+                                      << " warps, and " << ofCta << " for all; a CTA has " << maxSharedBytes;
   OpBuilder ops(module.getBodyRegion());
   Location loc = module.getLoc();
-  auto array = LLVM::LLVMArrayType::get(ops.getI8Type(), uint64_t(bytes * warps));
+  auto array = LLVM::LLVMArrayType::get(ops.getI8Type(), uint64_t(ofCta + ofWarp * warps));
   auto memory = LLVM::GlobalOp::create(ops, loc, array, /*isConstant=*/false, LLVM::Linkage::Internal,
                                        function.getName().str() + ".shared", Attribute(), slotAlignment, sharedSpace);
   Block *undefined = ops.createBlock(&memory.getInitializerRegion());
@@ -134,8 +139,10 @@ FailureOr<Value> sharedPart(ModuleOp module, LLVM::LLVMFuncOp function, int64_t 
     return arith::ConstantOp::create(ops, loc, ops.getI32IntegerAttr(int32_t(value)));
   };
   Value warp = arith::DivUIOp::create(ops, loc, thread.getResults(), constant(lanes));
-  Value own = arith::MulIOp::create(ops, loc, warp, constant(bytes));
-  return LLVM::GEPOp::create(ops, loc, pointer, ops.getI8Type(), base, ValueRange(own)).getResult();
+  Value own = arith::MulIOp::create(ops, loc, warp, constant(ofWarp));
+  own = arith::AddIOp::create(ops, loc, own, constant(ofCta)); // behind what is the CTA's
+  own = LLVM::GEPOp::create(ops, loc, pointer, ops.getI8Type(), base, ValueRange(own));
+  return SharedMemory{base, own};
 }
 
 LogicalResult shareMemory(ModuleOp module, LLVM::LLVMFuncOp function, int64_t warps) {
@@ -144,20 +151,22 @@ LogicalResult shareMemory(ModuleOp module, LLVM::LLVMFuncOp function, int64_t wa
     int64_t offset, bytes;
   };
   SmallVector<Slot> slots;
-  int64_t bytes = 0;
+  int64_t ofWarp = 0, ofCta = 0;
   for (auto space : function.getBody().front().getOps<LLVM::AllocaOp>())
     if (APInt size; matchPattern(space.getArraySize(), m_ConstantInt(&size)) && !isUniform(space, /*isFixed=*/true)) {
+      int64_t &bytes = isOfCta(space) ? ofCta : ofWarp;
       slots.push_back({space, bytes, paddedSlot(size.getSExtValue())});
       bytes += slots.back().bytes;
     }
   if (!slots.empty()) {
-    FailureOr<Value> base = sharedPart(module, function, bytes, warps);
-    if (failed(base))
+    FailureOr<SharedMemory> memory = sharedMemory(module, function, ofCta, ofWarp, warps);
+    if (failed(memory))
       return failure();
     OpBuilder ops(module.getContext());
-    ops.setInsertionPointAfterValue(*base);
+    ops.setInsertionPointAfterValue(memory->ofWarp);
     for (auto [space, offset, size] : slots) {
-      Value at = LLVM::GEPOp::create(ops, module.getLoc(), base->getType(), ops.getI8Type(), *base,
+      Value base = isOfCta(space) ? memory->ofCta : memory->ofWarp;
+      Value at = LLVM::GEPOp::create(ops, module.getLoc(), base.getType(), ops.getI8Type(), base,
                                      ArrayRef<LLVM::GEPArg>{int32_t(offset)});
       if (isUniform(space, /*isFixed=*/false))
         clear(ops, module.getLoc(), at, size);

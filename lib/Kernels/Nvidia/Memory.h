@@ -17,10 +17,15 @@ bool isOverLanes(mlir::Type type);
 /// Whether `op` has to do with a vector over the lanes.
 bool isSpread(mlir::Operation *op);
 
-/// Where `bytes` of shared memory begin that are this warp's, of `warps` of a CTA: a pointer, at the function's
-/// beginning. Fails, with an error, where a CTA has less.
-mlir::FailureOr<mlir::Value> sharedPart(mlir::ModuleOp module, mlir::LLVM::LLVMFuncOp function, int64_t bytes,
-                                        int64_t warps);
+/// Pointers to shared memory.
+struct SharedMemory {
+  mlir::Value ofCta, ofWarp;
+};
+
+/// Where shared memory begins, `ofCta` bytes of the CTA and `ofWarp` of this one of its `warps`: pointers, at the
+/// function's beginning. Fails, with an error, where a CTA has less.
+mlir::FailureOr<SharedMemory> sharedMemory(mlir::ModuleOp module, mlir::LLVM::LLVMFuncOp function, int64_t ofCta,
+                                           int64_t ofWarp, int64_t warps);
 
 /// Stack space that lanes read of each other, and lists, become shared memory, a part of it for each of `warps`; then
 /// lanes wait for each other before and behind each store to memory that is not a lane's own.

@@ -176,10 +176,11 @@ LogicalResult addPermutation(ModuleOp module, const PermutationDesc &desc, int64
   const int64_t bytes = 2 * desc.experts * byteWidth(DType::I32);
   Value counts;
   if (bytes * warps <= maxSharedBytes) {
-    FailureOr<Value> shared = sharedPart(module, *module.getOps<LLVM::LLVMFuncOp>().begin(), bytes, warps);
+    FailureOr<SharedMemory> shared =
+        sharedMemory(module, *module.getOps<LLVM::LLVMFuncOp>().begin(), /*ofCta=*/0, bytes, warps);
     if (failed(shared))
       return failure();
-    counts = *shared;
+    counts = shared->ofWarp;
   } else {
     counts = b.scratch(0);
   }

@@ -14,6 +14,7 @@
 #include "Lanes.h"
 #include "Memory.h"
 #include "Permutation.h"
+#include "k2c/Kernels/Cta.h"
 #include "k2c/Kernels/Nvidia.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -329,6 +330,9 @@ void doOnce(Operation *op) {
 
 LogicalResult spreadOverWarps(ModuleOp module, int64_t warps) {
   LLVM::LLVMFuncOp function = *module.getOps<LLVM::LLVMFuncOp>().begin();
+  auto isOfCta = [&](Attribute attribute) { return attribute == StringAttr::get(module.getContext(), ctaAttribute); };
+  if (warps != ctaWarps && function.getPassthrough() && llvm::any_of(*function.getPassthrough(), isOfCta))
+    return emitError(module.getLoc()) << "is for CTAs of " << ctaWarps << " warps, not of " << warps;
   if (failed(warp::shareMemory(module, function, warps)))
     return failure();
   SmallVector<Operation *> spread, once;

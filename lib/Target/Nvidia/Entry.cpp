@@ -13,11 +13,14 @@
 // launch brings are of global memory: saying so keeps the body's accesses off the path that has to find out.
 //
 // Where a worker is a warp, its lanes must never part: the status, which another warp may write meanwhile, is what the
-// first lane reads.
+// first lane reads. A body may also ask for a whole CTA as its worker (ctaAttribute), whose warps meet at
+// barriers: then they agree on the status, items are of CTAs, as many warps' items each as it has warps, and the CTA
+// has the scratch of its warps.
 //
 //===----------------------------------------------------------------------===//
 #include "Entry.h"
 #include "k2c/Kernels/Abi.h"
+#include "k2c/Kernels/Cta.h"
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/IntrinsicsNVPTX.h"
 #include "llvm/IR/Module.h"
@@ -32,7 +35,8 @@ constexpr unsigned warpShift = 5;
 class EntryBuilder {
 public:
   EntryBuilder(llvm::Function &body, int64_t arguments, const NvidiaTarget &target)
-      : body(body), arguments(arguments), target(target), b(body.getContext()) {}
+      : body(body), arguments(arguments), target(target), isOfCta(body.hasFnAttribute(ctaAttribute)),
+        b(body.getContext()) {}
 
   void build() {
     entry = declare();
@@ -41,14 +45,20 @@ public:
     status = global(loadField(launch, abi::gpu_launch::status));
     llvm::Value *result = b.CreateAlignedLoad(b.getInt32Ty(), field(status, abi::gpu_status::result), llvm::Align(4),
                                               /*isVolatile=*/true);
-    returnIf(b.CreateICmpNE(first(result), b.getInt32(0)));
+    llvm::Value *hasFailed = b.CreateICmpNE(first(result), b.getInt32(0));
+    returnIf(isOfCta ? anyOfCta(hasFailed) : hasFailed);
     findWorker();
     sayBegun();
     llvm::Value *items = countItems(), *number = wide(index), *all = wide(count);
+    if (isOfCta) {
+      number = wide(special(llvm::Intrinsic::nvvm_read_ptx_sreg_ctaid_x));
+      all = wide(special(llvm::Intrinsic::nvvm_read_ptx_sreg_nctaid_x));
+      items = b.CreateUDiv(items, b.getInt64(uint64_t(target.workersPerCta())));
+    }
     llvm::Value *begin = b.CreateUDiv(b.CreateMul(number, items), all);
     llvm::Value *end = b.CreateUDiv(b.CreateMul(b.CreateAdd(number, b.getInt64(1)), items), all);
     returnIf(b.CreateICmpSGE(begin, end));
-    llvm::Value *worker = makeWorker(begin, end);
+    llvm::Value *worker = makeWorker(begin, end, number, all);
     report(b.CreateCall(&body, {worker, makeArguments()}), worker);
     b.CreateRetVoid();
   }
@@ -107,6 +117,12 @@ private:
                              {b.getInt32(~0u), i32, b.getInt32(0), b.getInt32(31)});
   }
 
+  /// Whether it holds for any thread of the CTA.
+  llvm::Value *anyOfCta(llvm::Value *condition) {
+    return b.CreateIntrinsic(b.getInt1Ty(), llvm::Intrinsic::nvvm_barrier_cta_red_or_aligned_all,
+                             {b.getInt32(0), condition});
+  }
+
   void findWorker() {
     llvm::Value *threads = b.getInt32(uint32_t(target.workersPerCta()));
     llvm::Value *thread = special(llvm::Intrinsic::nvvm_read_ptx_sreg_tid_x);
@@ -158,17 +174,20 @@ private:
     return made;
   }
 
-  llvm::Value *makeWorker(llvm::Value *begin, llvm::Value *end) {
+  /// The worker `number` of `all`.
+  llvm::Value *makeWorker(llvm::Value *begin, llvm::Value *end, llvm::Value *number, llvm::Value *all) {
     llvm::Value *worker = local(sizeof(k2rt_ir_worker));
     llvm::Value *bytes = loadField(launch, abi::gpu_launch::scratch_bytes);
+    if (isOfCta)
+      bytes = b.CreateMul(bytes, b.getInt64(uint64_t(target.workersPerCta())));
     llvm::Value *scratch = global(loadField(launch, abi::gpu_launch::scratch));
-    scratch = b.CreateGEP(b.getInt8Ty(), scratch, b.CreateMul(wide(index), bytes));
+    scratch = b.CreateGEP(b.getInt8Ty(), scratch, b.CreateMul(number, bytes));
     b.CreateMemSet(worker, b.getInt8(0), sizeof(k2rt_ir_worker), llvm::Align(8));
     b.CreateStore(step, field(worker, abi::worker::step));
     b.CreateStore(scratch, field(worker, abi::worker::scratch));
     b.CreateStore(bytes, field(worker, abi::worker::scratch_bytes));
-    b.CreateStore(index, field(worker, abi::worker::index));
-    b.CreateStore(count, field(worker, abi::worker::count));
+    b.CreateStore(b.CreateTrunc(number, b.getInt32Ty()), field(worker, abi::worker::index));
+    b.CreateStore(b.CreateTrunc(all, b.getInt32Ty()), field(worker, abi::worker::count));
     b.CreateStore(begin, field(worker, abi::worker::begin));
     b.CreateStore(end, field(worker, abi::worker::end));
     return worker;
@@ -184,11 +203,13 @@ private:
     return array;
   }
 
-  /// Where a worker is a warp, its first lane reports: all have the same result.
+  /// Where a worker is a warp, its first lane reports, and of a CTA its first thread: all have the same result.
   void report(llvm::Value *result, llvm::Value *worker) {
     llvm::Value *isMine = b.CreateICmpNE(result, b.getInt32(0));
     if (target.worker == NvidiaTarget::Worker::Warp)
-      isMine = b.CreateAnd(isMine, b.CreateICmpEQ(special(llvm::Intrinsic::nvvm_read_ptx_sreg_laneid), b.getInt32(0)));
+      isMine = b.CreateAnd(isMine, b.CreateICmpEQ(special(isOfCta ? llvm::Intrinsic::nvvm_read_ptx_sreg_tid_x
+                                                                  : llvm::Intrinsic::nvvm_read_ptx_sreg_laneid),
+                                                  b.getInt32(0)));
     returnIf(b.CreateNot(isMine));
     llvm::Value *found =
         b.CreateAtomicCmpXchg(field(status, abi::gpu_status::result), b.getInt32(0), result, llvm::Align(4),
@@ -212,10 +233,11 @@ private:
   llvm::Function &body;
   int64_t arguments;
   const NvidiaTarget &target;
+  const bool isOfCta;
   llvm::IRBuilder<> b;
   llvm::Function *entry = nullptr;
   llvm::Value *launch = nullptr, *status = nullptr, *step = nullptr;
-  llvm::Value *index = nullptr, *count = nullptr; ///< of the worker, and workers: i32
+  llvm::Value *index = nullptr, *count = nullptr; ///< of the thread or warp, and how many there are: i32
 };
 
 } // namespace

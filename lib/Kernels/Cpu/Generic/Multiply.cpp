@@ -29,16 +29,11 @@ PanelFactor loadFactor(KernelBuilder &b, Value address, DType x, DType w, int64_
   return factor;
 }
 
-Value loadSeveral(KernelBuilder &b, Value address, DType x) {
-  return LLVM::LoadOp::create(b.builder(), address.getLoc(),
-                              b.vec(storageType(address.getContext(), x), wideBytes / byteWidth(x)), address,
-                              unsigned(wideBytes));
-}
-
 PanelFactor factorOf(KernelBuilder &b, Value several, int64_t i, DType x, DType w, int64_t lanes) {
   PanelFactor factor;
   if (x == DType::BF16 && w == DType::BF16) {
-    Value pairs = b.reinterpret(several, b.vec(b.i32(), wideBytes / byteWidth(DType::I32)));
+    const int64_t count = mlir::cast<mlir::VectorType>(several.getType()).getNumElements() / 2;
+    Value pairs = b.reinterpret(several, b.vec(b.i32(), count));
     factor.pair = b.splat(b.lane(pairs, i / 2), lanes);
     return factor;
   }
