@@ -114,6 +114,12 @@ std::string textOf(const InstructionMix &mix) {
   return printable(text);
 }
 
+/// "; 43% of the issue slots multiply and add".
+std::string shareOf(const InstructionMix &loop) {
+  const int64_t products = multiplyAddsOf(loop), all = instructionsOf(loop);
+  return products == 0 ? "" : "; " + std::to_string(products * 100 / all) + "% of the issue slots multiply and add";
+}
+
 void print(const Kernel &kernel) {
   std::cout << printable(kernel.name) << ", " << printable(kernel.hash) << "\n  ";
   if (kernel.registers && kernel.spillBytes && kernel.sharedBytes)
@@ -125,7 +131,7 @@ void print(const Kernel &kernel) {
   std::cout << "\n  " << (kernel.mainLoops ? "" : "PTX: ") << textOf(kernel.mix) << "\n";
   if (kernel.mainLoops)
     for (const InstructionMix &loop : *kernel.mainLoops)
-      std::cout << "  main loop: " << textOf(loop) << "\n";
+      std::cout << "  main loop: " << textOf(loop) << shareOf(loop) << "\n";
 }
 
 ordered_json orNull(const std::optional<int64_t> &number) { return number ? ordered_json(*number) : ordered_json(); }
@@ -135,7 +141,8 @@ ordered_json toJson(const Kernel &kernel) {
   if (kernel.mainLoops) {
     loops = ordered_json::array();
     for (const InstructionMix &loop : *kernel.mainLoops)
-      loops.push_back({{"issue_slots", instructionsOf(loop)}, {"instructions", loop}});
+      loops.push_back(
+          {{"issue_slots", instructionsOf(loop)}, {"multiply_adds", multiplyAddsOf(loop)}, {"instructions", loop}});
   }
   return {{"name", kernel.name},
           {"hash", kernel.hash},

@@ -17,6 +17,9 @@ using InstructionMix = std::map<std::string, int64_t>;
 /// All of them.
 int64_t instructionsOf(const InstructionMix &mix);
 
+/// Those that multiply and add: FFMA, DFMA, HMMA and the like.
+int64_t multiplyAddsOf(const InstructionMix &mix);
+
 /// The nvdisasm of $K2C_NVDISASM, else the first in $PATH, $CUDA_HOME/bin, /usr/local/cuda/bin; none: there is no such
 /// file. NVIDIA's toolkit has it, as a package of its own.
 std::optional<std::string> findNvdisasm();

@@ -127,7 +127,7 @@ static std::vector<InstructionMix> innermostLoops(StringRef sass) {
   return loops;
 }
 
-static int64_t multiplyAddsOf(const InstructionMix &loop) {
+int64_t multiplyAddsOf(const InstructionMix &loop) {
   int64_t all = 0;
   for (const auto &[name, count] : loop)
     all += isMultiplyAdd(name) ? count : 0;
