@@ -2,7 +2,6 @@
 #include "GpuKernel.h"
 #include "Allocations.h"
 #include "k2c/Kernels/Nvidia.h"
-#include "k2c/Ptx/Machine.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include <cstddef>
 #include <gtest/gtest.h>
@@ -44,8 +43,14 @@ k2rt_ir_gpu_launch launchOf(const Grid &grid) {
   return launch;
 }
 
-LaunchResult runCtas(const DeviceKernel &device, const CompiledKernel &kernel, const k2rt_ir_step &step,
-                     const std::vector<void *> &args, int64_t ctas) {
+/// What a launch left, and what it did.
+struct Executed {
+  LaunchResult result;
+  ptx::Counts counts;
+};
+
+Executed runCtas(const DeviceKernel &device, const CompiledKernel &kernel, const k2rt_ir_step &step,
+                 const std::vector<void *> &args, int64_t ctas, const ptx::Options &options) {
   const uint64_t bytes = uint64_t(kernel.scratchBytes + 63) / 64 * 64,
                  workers = uint64_t(ctas * device.target.workersPerCta());
   const auto copy = std::make_unique<k2rt_ir_step>(step);
@@ -75,30 +80,23 @@ LaunchResult runCtas(const DeviceKernel &device, const CompiledKernel &kernel, c
   launch.parameters.push_back(&first);
   for (void *&argument : given)
     launch.parameters.push_back(&argument);
-  ptx::Options options;
-  options.seed = strictSeed.value_or(uint64_t(ctas));
-  options.isStrict = strictSeed || (ctas == 1 && kernel.tile.splitTokens == 0); // it takes twenty times as long
   Expected<ptx::Counts> counts = ptx::run(device.kernel, launch, memory, options);
   EXPECT_TRUE(counts) << counts.error().text();
   EXPECT_EQ(begun, first.number);
   EXPECT_EQ(status->launch, status->result == 0 ? 0 : first.number);
   EXPECT_LT(status->worker, status->result == 0 ? 1 : int32_t(workers));
-  return {status->result, -1, status->absent};
+  return {{status->result, -1, status->absent}, counts ? *counts : ptx::Counts()};
 }
 
-} // namespace
-
-StrictLaunches::StrictLaunches(uint64_t seed) { strictSeed = seed; }
-StrictLaunches::~StrictLaunches() { strictSeed.reset(); }
-
-Expected<CompiledKernel> compileForGpu(const KernelDesc &desc, const NvidiaTarget &target, const KernelChoice &choice) {
-  CompiledKernel kernel;
+/// Fills in the kernel; what runs it is returned.
+Expected<std::shared_ptr<DeviceKernel>> build(const KernelDesc &desc, const NvidiaTarget &target,
+                                              const KernelChoice &choice, CompiledKernel &kernel) {
   kernel.target = target.arch;
   kernel.tile = chooseTile(desc, tileTarget(target, choice.weights));
   kernel.tile.splitTokens = choice.splitTokens;
   kernel.grid = gridOf(desc, kernel.tile);
   kernel.scratchBytes = scratchBytes(desc, kernel.tile);
-  const auto build = [&](mlir::MLIRContext *context) {
+  const auto emit = [&](mlir::MLIRContext *context) {
     return target.worker == NvidiaTarget::Worker::Warp
                ? emitWarpKernel(context, desc, kernel.tile, "kernel", target.workersPerCta())
                : emitKernel(context, desc, kernel.tile, "kernel");
@@ -107,7 +105,7 @@ Expected<CompiledKernel> compileForGpu(const KernelDesc &desc, const NvidiaTarge
   options.cacheDir = temporaryFolder();
   const int64_t arguments = int64_t(operands(desc).size()) + (choice.splitTokens > 0 ? 2 : 0);
   Expected<std::vector<std::string>> files =
-      compilePtx({{{desc.name, keyOf(desc, choice), build}, "kernel", arguments}}, target, options);
+      compilePtx({{{desc.name, keyOf(desc, choice), emit}, "kernel", arguments}}, target, options);
   if (!files)
     return files.takeError();
   const Unlisted unlisted;
@@ -118,10 +116,39 @@ Expected<CompiledKernel> compileForGpu(const KernelDesc &desc, const NvidiaTarge
   Expected<ptx::Kernel> decoded = ptx::Kernel::decode(*module, "kernel");
   if (!decoded)
     return decoded.takeError();
-  auto device = std::make_shared<DeviceKernel>(DeviceKernel{std::move(*module), std::move(*decoded), target});
-  kernel.run = [device](const CompiledKernel &self, const k2rt_ir_step &step, const std::vector<void *> &args,
-                        int64_t workers, void *) { return runCtas(*device, self, step, args, workers); };
+  return std::make_shared<DeviceKernel>(DeviceKernel{std::move(*module), std::move(*decoded), target});
+}
+
+} // namespace
+
+StrictLaunches::StrictLaunches(uint64_t seed) { strictSeed = seed; }
+StrictLaunches::~StrictLaunches() { strictSeed.reset(); }
+
+Expected<CompiledKernel> compileForGpu(const KernelDesc &desc, const NvidiaTarget &target, const KernelChoice &choice) {
+  CompiledKernel kernel;
+  Expected<std::shared_ptr<DeviceKernel>> device = build(desc, target, choice, kernel);
+  if (!device)
+    return device.takeError();
+  kernel.run = [device = *device](const CompiledKernel &self, const k2rt_ir_step &step, const std::vector<void *> &args,
+                                  int64_t workers, void *) {
+    ptx::Options options;
+    options.seed = strictSeed.value_or(uint64_t(workers));
+    // It takes twenty times as long.
+    options.isStrict = strictSeed || (workers == 1 && self.tile.splitTokens == 0);
+    return runCtas(*device, self, step, args, workers, options).result;
+  };
   return kernel;
+}
+
+Expected<ptx::Counts> countOnGpu(const KernelDesc &desc, const NvidiaTarget &target, const k2rt_ir_step &step,
+                                 const std::vector<void *> &args, int64_t ctas) {
+  CompiledKernel kernel;
+  Expected<std::shared_ptr<DeviceKernel>> device = build(desc, target, {}, kernel);
+  if (!device)
+    return device.takeError();
+  ptx::Options options;
+  options.isTrafficCounted = true;
+  return runCtas(**device, kernel, step, args, ctas, options).counts;
 }
 
 } // namespace k2c::test

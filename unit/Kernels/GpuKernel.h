@@ -3,6 +3,7 @@
 #define K2C_UNIT_KERNELS_GPUKERNEL_H
 
 #include "CompiledKernel.h"
+#include "k2c/Ptx/Machine.h"
 #include "k2c/Target/Nvidia.h"
 
 namespace k2c::test {
@@ -16,6 +17,10 @@ struct StrictLaunches {
   explicit StrictLaunches(uint64_t seed);
   ~StrictLaunches();
 };
+
+/// What a launch of the kernel on `ctas` CTAs does, loads and stores included.
+Expected<ptx::Counts> countOnGpu(const KernelDesc &desc, const NvidiaTarget &target, const k2rt_ir_step &step,
+                                 const std::vector<void *> &args, int64_t ctas);
 
 } // namespace k2c::test
 
