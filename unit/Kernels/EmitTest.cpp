@@ -84,7 +84,10 @@ void expectSameBits(const KernelDesc &desc, const k2rt_ir_step &step, const std:
   ASSERT_TRUE(status) << status.error().text();
   Expected<CompiledKernel> kernel = compileForTarget(desc, splitTokens);
   ASSERT_TRUE(kernel) << kernel.error().text();
-  const std::vector<int64_t> ctas = {1, 3};
+  const auto *linear = std::get_if<LinearDesc>(&desc.body);
+  std::vector<int64_t> ctas = {1, 3};
+  if (linear && linear->grouped)
+    ctas.push_back(40); // more than have an item
   for (int64_t workers : gpu ? ctas : teams) {
     std::vector<Array> results = initial;
     EXPECT_EQ(launchAll(*kernel, desc, step, arguments(results), workers), 0);

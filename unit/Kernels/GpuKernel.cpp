@@ -133,7 +133,7 @@ Expected<CompiledKernel> compileForGpu(const KernelDesc &desc, const NvidiaTarge
                                   int64_t workers, void *) {
     ptx::Options options;
     options.seed = strictSeed.value_or(uint64_t(workers));
-    // It takes twenty times as long.
+    // To look for races takes a kernel several times as long.
     options.isStrict = strictSeed || (workers == 1 && self.tile.splitTokens == 0);
     return runCtas(*device, self, step, args, workers, options).result;
   };

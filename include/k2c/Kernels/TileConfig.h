@@ -7,15 +7,17 @@
 // over a whole leaf of the contraction. Panels have 32 columns on every CPU, so the packed weights do not depend on the
 // registers; matrices that lie in rows are read 32 columns at a time, too. Grid items, and how an item number is read
 // (blocks = ceil(rows / rowsPerItem)):
-//   linear               item = block * panels + panel                   one row block, one panel (of warps four items)
+//   linear               item = block * panels + panel                   one row block, one panel
 //   linear, grouped      item = panel * matrices + matrix                all slots of one expert, one panel
 //   head linear          item = (block * heads + head) * panels + panel
 //   gqa attention        item = kvHead * tokens + token                  all query heads of the kv head
 //   expanded attention   item = head * tokens + token
 //   absorbed attention   item = (headTileIndex * tokens + token) * valueParts + part     `headTile` heads
 //   split-KV attention   item = (item of the above without part * 16 + partial) * valueParts + part
-//   permutation          one item
+//   permutation          one item; of warps 16
 //   all others           item = row
+// Of warps, each panel of a linear, grouped or of heads, too, is four items, which a CTA takes together; those of a
+// grouped one are shared out when it is known which experts have slots.
 // Panel-major grouped items and head-major attention items give every worker a fair share whatever the routing and
 // however causal masking loads the tokens, because a worker takes a contiguous range of items. What items share is
 // computed once where they are one worker's: up to `rowsPerItem` tokens of a head share its keys, the parts of values

@@ -38,8 +38,8 @@ PanelContraction::PanelContraction(KernelBuilder &b, const Rows &x, const Matrix
     b.roundByInstruction();
 }
 
-/// A tile for each bit of a round's number (merge); of warps rounds are those of half of the leaves at most, and tiles
-/// are of two panels.
+/// A tile for each bit of a round's number (merge). Of warps, which have half of the leaves each where they need more
+/// than one tile, tiles are of two panels.
 int64_t PanelContraction::tilesOnStack() const {
   int64_t depth = pairedRows() > 0 ? 2 : 1;
   const int64_t rounds = warps == 1 ? leaves : leaves / 4;

@@ -1,7 +1,8 @@
 //===- ContractionRows.cpp - How the warps of a GPU read rows -------------------------===//
 //
 // All lanes of a warp load the same element of a row. 16 bytes of it cost a lane as many instructions as four do, so
-// rows are loaded by 16 bytes where they lie so, which is found out when the kernel runs: it has a body for either.
+// rows are loaded by 16 bytes (of full tiles by 8, as their sums need the registers) where they lie so, which is found
+// out when the kernel runs: it has a body for either.
 //
 //===----------------------------------------------------------------------===//
 #include "Contraction.h"

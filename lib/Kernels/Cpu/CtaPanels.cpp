@@ -13,7 +13,7 @@ static Value quotient(KernelBuilder &b, Value value, Value power) {
 CtaPanels::Share CtaPanels::shareOf(Value rows) {
   Share share;
   share.rows = rows;
-  share.tiles = b.select(b.compare(Compare::Le, rows, tile.mr), b.constant(1), b.constant(2));
+  share.tiles = b.select(b.compare(Compare::Le, rows, tile.mr), b.constant(1), b.constant(ctaTiles));
   share.ofWarp = share.tiles;
   Value warpsOfTile = quotient(b, b.constant(ctaWarps), share.tiles);
   share.parts = b.min(warpsOfTile, contraction.partsAtMost());

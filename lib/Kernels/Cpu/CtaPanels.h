@@ -7,9 +7,11 @@
 //   1 .. 16         1       4           1                    (1 2 2; 1 1 4)
 //   17 .. 32        2       2           1                    (2 2 1; 2 1 2)      two panels a warp
 //
-// so that one row, which reads as many weights as 32 do, has every warp read some; and where a tile is full, whose rows
-// all lanes load over and over, what was loaded serves two panels. Each warp leaves the sums of its part in shared
-// memory; behind a barrier the parts are added, in N1's order, each row by one of the warps that had it.
+// so that one row, which reads as many weights as 32 do, has every warp read some, and where a tile is full, whose rows
+// all lanes load over and over, what was loaded serves two panels. Groups and pairs need a CTA that has several panels
+// of its rows: a launch has a CTA for each panel, up to as many as the device takes at once. Each warp leaves the sums
+// of its part in shared memory; behind a barrier the parts are added, in N1's order, each row by one of the warps that
+// had it.
 //
 //===----------------------------------------------------------------------===//
 #ifndef K2C_LIB_KERNELS_CPU_CTAPANELS_H
@@ -26,7 +28,7 @@ public:
   CtaPanels(KernelBuilder &b, PanelContraction &contraction, const Rows &x, const TileConfig &tile, Value warp)
       : b(b), contraction(contraction), x(x), tile(tile), warp(warp) {}
 
-  static int64_t rowsAtMost(const TileConfig &tile) { return 2 * tile.mr; }
+  static int64_t rowsAtMost(const TileConfig &tile) { return ctaTiles * tile.mr; }
 
   /// What a warp has of panels of `rows` rows; i64.
   struct Share {

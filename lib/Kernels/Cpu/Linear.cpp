@@ -43,7 +43,7 @@ static int64_t stagedRowCount(const LinearDesc &d, const TileConfig &tile) {
 
 int64_t linearBytes(const LinearDesc &d, const TileConfig &tile) {
   const int64_t workers = tile.isOfWarp() ? ctaWarps : 1; // a CTA has the scratch of its warps
-  return isStaged(d, tile) ? stagedRowCount(d, tile) / workers * stagedRows(d).stride * byteWidth(d.x.type) : 0;
+  return isStaged(d, tile) ? stagedRowCount(d, tile) * stagedRows(d).stride * byteWidth(d.x.type) / workers : 0;
 }
 
 std::pair<Value, Value> rowsOfBlock(KernelBuilder &b, const TileConfig &tile, Value rows, Value block) {
@@ -249,9 +249,8 @@ void LinearEmitter::emitExpert(Value first, Value last, const MatrixAt &expert, 
   });
 }
 
+/// Nobody reads rows that were staged before: CtaPanels::run ends with all warps at one place.
 void LinearEmitter::stageBlock(Value first, Value last) {
-  if (tile.isOfWarp())
-    meetInCta(b); // other warps may still read what is there
   Value own = tile.isOfWarp() ? b.add(first, warp) : first;
   b.loop(own, last, tile.isOfWarp() ? ctaWarps : 1, [&](Value row) {
     Value from = b.row(arguments.x, d.x, row), to = b.row(b.scratch(0), input, b.sub(row, first));

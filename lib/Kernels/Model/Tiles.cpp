@@ -126,7 +126,7 @@ TileConfig tileFor(const Shape &s, InstructionSet instructionSet, int64_t mr, co
     tile.weights = target.weights;
     if (tile.weights == WeightLayout::Panels && !tile.isOfWarp())
       tile.prefetch = prefetchSteps * (s.w == DType::F8E4M3 ? 4 : 1); // the same bytes ahead as bf16
-    tile.rowsPerItem = s.grouped ? 0 : tile.isOfWarp() ? ctaWarps / 2 * mr : linearRowsPerItem(s, mr, target);
+    tile.rowsPerItem = s.grouped ? 0 : tile.isOfWarp() ? ctaTiles * mr : linearRowsPerItem(s, mr, target);
     break;
   case Family::Gqa:
     tile.nrVectors = std::min<int64_t>(target.vectorRegisters >= 32 ? 4 : 2, softmaxBlock / tile.lanes);

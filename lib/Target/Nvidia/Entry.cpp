@@ -54,6 +54,8 @@ public:
       number = wide(special(llvm::Intrinsic::nvvm_read_ptx_sreg_ctaid_x));
       all = wide(special(llvm::Intrinsic::nvvm_read_ptx_sreg_nctaid_x));
       items = b.CreateUDiv(items, b.getInt64(uint64_t(target.workersPerCta())));
+      all = b.CreateBinaryIntrinsic(llvm::Intrinsic::umin, all, items); // those beyond have none
+      returnIf(b.CreateICmpUGE(number, all));
     }
     llvm::Value *begin = b.CreateUDiv(b.CreateMul(number, items), all);
     llvm::Value *end = b.CreateUDiv(b.CreateMul(b.CreateAdd(number, b.getInt64(1)), items), all);

@@ -11,7 +11,8 @@
 namespace k2c::runtime {
 
 static constexpr int32_t recordingFailed = -1;
-static constexpr int64_t maxFactor = int64_t(1) << 20; // of a grid: slots, rows of an item, items of a block
+static constexpr int64_t maxFactor = int64_t(1) << 20; // of a grid: slots, rows of an item
+static constexpr int64_t maxItems = int64_t(1) << 24;  // of a block: four for each panel of each expert
 
 Recorder::Recorder(const Driver &driver, const Bundle &bundle, const Modules &modules, const StepMirror &mirror,
                    const LaunchMemory &memory, bool isTraced)
@@ -135,7 +136,7 @@ Expected<int64_t> Recorder::itemsOf(int32_t kernel, const k2rt_ir_grid &grid) co
   const bool isCount =
       grid.rows == -1 || std::find(counts.begin(), counts.end(), static_cast<size_t>(grid.rows)) != counts.end();
   const bool isBounded = grid.slots >= 1 && grid.slots <= maxFactor && grid.rows_per_item >= 1 &&
-                         grid.rows_per_item <= maxFactor && grid.items >= 0 && grid.items <= maxFactor;
+                         grid.rows_per_item <= maxFactor && grid.items >= 0 && grid.items <= maxItems;
   if (!isCount || !isBounded)
     return Error{K2RT_INVALID_BUNDLE, std::string("kernel ") + bundle.program.kernelName(kernel),
                  "is launched with a grid of " + std::to_string(grid.rows) + ", " + std::to_string(grid.slots) + ", " +
