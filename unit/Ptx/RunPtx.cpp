@@ -160,20 +160,25 @@ Setup read(const char *path, const std::string &folder) {
   return setup;
 }
 
+/// The launch of `setup`, whose buffers are all the memory there is.
+Expected<Counts> launch(const Kernel &kernel, Setup &setup, const Options &options) {
+  GlobalMemory memory;
+  for (auto &[name, buffer] : setup.buffers)
+    memory.add(buffer.data(), buffer.bytes, name, buffer.isWritten);
+  return run(kernel, setup.launch, memory, options);
+}
+
 /// Launches under `seed` until a second has passed.
-std::string speed(const Kernel &kernel, const char *launch, uint64_t seed, bool isStrict) {
+std::string speed(const Kernel &kernel, const char *description, uint64_t seed, bool isStrict) {
   uint64_t instructions = 0, multiplyAdds = 0;
   std::clock_t ticks = 0;
   while (ticks < CLOCKS_PER_SEC) {
-    Setup setup = read(launch, "");
-    GlobalMemory memory;
-    for (auto &[name, buffer] : setup.buffers)
-      memory.add(buffer.data(), buffer.bytes, name, buffer.isWritten);
+    Setup setup = read(description, "");
     Options options;
     options.isStrict = isStrict;
     options.seed = seed;
     const std::clock_t begin = std::clock();
-    const Expected<Counts> counts = run(kernel, setup.launch, memory, options);
+    const Expected<Counts> counts = launch(kernel, setup, options);
     ticks += std::clock() - begin;
     if (!counts)
       return counts.error().text();
@@ -188,18 +193,16 @@ std::string speed(const Kernel &kernel, const char *launch, uint64_t seed, bool 
   return said;
 }
 
-std::string runOnce(const Kernel &kernel, const char *launch, uint64_t seed, bool isByWarp, const std::string &folder) {
-  Setup setup = read(launch, folder);
-  GlobalMemory memory;
-  for (auto &[name, buffer] : setup.buffers)
-    memory.add(buffer.data(), buffer.bytes, name, buffer.isWritten);
+std::string runOnce(const Kernel &kernel, const char *description, uint64_t seed, bool isByWarp,
+                    const std::string &folder) {
+  Setup setup = read(description, folder);
   Options options;
   options.isStrict = true;
   options.isByWarp = isByWarp;
   options.seed = seed;
   options.idleInstructions = setup.limit / 4;
   options.maxInstructions = setup.limit;
-  const Expected<Counts> counts = run(kernel, setup.launch, memory, options);
+  const Expected<Counts> counts = launch(kernel, setup, options);
   if (!counts)
     return counts.error().text();
   std::string left;
