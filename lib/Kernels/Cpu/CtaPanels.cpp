@@ -14,10 +14,9 @@ CtaPanels::Share CtaPanels::shareOf(Value rows) {
   Share share;
   share.rows = rows;
   share.tiles = b.select(b.compare(Compare::Le, rows, tile.mr), b.constant(1), b.constant(ctaTiles));
-  share.ofWarp = share.tiles;
   Value warpsOfTile = quotient(b, b.constant(ctaWarps), share.tiles);
   share.parts = b.min(warpsOfTile, contraction.partsAtMost());
-  share.panels = b.mul(quotient(b, warpsOfTile, share.parts), share.ofWarp);
+  share.panels = b.mul(quotient(b, warpsOfTile, share.parts), share.tiles);
   share.tile = b.bitAnd(warp, b.sub(share.tiles, 1));
   Value ofTile = quotient(b, warp, share.tiles);
   share.part = b.bitAnd(ofTile, b.sub(share.parts, 1));
@@ -45,7 +44,7 @@ void CtaPanels::run(Value xFirst, const Share &share, Value first, Value last, V
     contraction.runLeaves(xTile, rows, panelAt(panel), share.firstLeaf, share.lastLeaf, panels);
   };
   b.loop(first, last, step, [&](Value atOnce) {
-    Value panel = b.add(atOnce, b.mul(share.group, share.ofWarp)), panels = b.min(b.sub(last, panel), share.ofWarp);
+    Value panel = b.add(atOnce, b.mul(share.group, share.tiles)), panels = b.min(b.sub(last, panel), share.tiles);
     Value isMine = b.compare(Compare::Gt, panels, 0);
     b.when(isMine, [&] {
       b.choose(b.compare(Compare::Eq, panels, 2), [&] { compute(panel, 2); }, [&] { compute(panel, 1); });

@@ -33,10 +33,10 @@ public:
   /// What a warp has of panels of `rows` rows; i64.
   struct Share {
     Value rows;
-    Value tiles, tile;         ///< of how many row tiles which
+    Value tiles, tile;         ///< of how many row tiles which; a warp has as many panels as there are tiles
     Value parts, part;         ///< of how many parts of the leaves which
     Value firstLeaf, lastLeaf; ///< of the part
-    Value group, ofWarp;       ///< of panels: which, and how many it has
+    Value group;               ///< of panels
     Value panels;              ///< that are computed at once, by all groups
   };
   Share shareOf(Value rows);
