@@ -187,11 +187,7 @@ Problem expanded(DType type, int64_t rows) {
 
 /// Runs it on one CTA.
 Expected<ptx::Counts> countsOf(const Problem &problem) {
-  static const NvidiaTarget target = [] {
-    NvidiaTarget warps = *NvidiaTarget::forArch("sm_90a");
-    warps.worker = NvidiaTarget::Worker::Warp;
-    return warps;
-  }();
+  static const NvidiaTarget target = *NvidiaTarget::forArch("sm_90a");
   TestStep step(problem.sequences);
   std::vector<Bytes30> arrays;
   std::vector<void *> args, table;

@@ -119,7 +119,6 @@ Status readTargets(const CompileOptions &options, Inputs &inputs) {
   if (!gpu)
     return gpu.takeError();
   inputs.gpu = std::move(*gpu);
-  inputs.gpu->worker = NvidiaTarget::Worker::Warp;
   return {};
 }
 

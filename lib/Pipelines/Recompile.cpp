@@ -144,7 +144,6 @@ Status readMachine(Record record, Inputs &inputs) {
   if (!gpu)
     return damaged(record.file(), "'/device/arch' " + gpu.error().message);
   inputs.gpu = std::move(*gpu);
-  inputs.gpu->worker = NvidiaTarget::Worker::Warp;
   return {};
 }
 

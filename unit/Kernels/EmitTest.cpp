@@ -18,17 +18,8 @@ bool useTarget(EmitTarget target) {
   static const HostTarget narrow = *HostTarget::forCpu("x86-64-v3"), wide = *HostTarget::forCpu("x86-64-v4"),
                           host = *HostTarget::detect();
   current = target == EmitTarget::Avx512 ? &wide : target == EmitTarget::Avx512Bf16 ? &host : &narrow;
-  static const NvidiaTarget threads = [] {
-    NvidiaTarget of = *NvidiaTarget::forArch("sm_80");
-    of.threads = 32;
-    return of;
-  }();
-  static const NvidiaTarget warps = [] {
-    NvidiaTarget of = *NvidiaTarget::forArch("sm_90a");
-    of.worker = NvidiaTarget::Worker::Warp;
-    return of;
-  }();
-  gpu = target == EmitTarget::GpuThreads ? &threads : target == EmitTarget::GpuWarps ? &warps : nullptr;
+  static const NvidiaTarget warps = *NvidiaTarget::forArch("sm_90a");
+  gpu = target == EmitTarget::GpuWarps ? &warps : nullptr;
   currentWeights = target == EmitTarget::Rows ? WeightLayout::Rows : WeightLayout::Panels;
   return (target != EmitTarget::Avx512 || host.tileTarget().hasAvx512) &&
          (target != EmitTarget::Avx512Bf16 || host.tileTarget().hasAvx512Bf16);
@@ -40,7 +31,7 @@ void EmitTest::SetUp() {
 }
 
 std::string nameOf(EmitTarget target) {
-  constexpr const char *names[] = {"avx2", "avx512", "avx512bf16", "rows", "gpu_threads", "gpu_warps"};
+  constexpr const char *names[] = {"avx2", "avx512", "avx512bf16", "rows", "gpu_warps"};
   return names[size_t(target)];
 }
 

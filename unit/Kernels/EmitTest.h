@@ -16,9 +16,8 @@
 namespace k2c::test {
 
 /// What emitted kernels are compiled for: x86-64-v3, x86-64-v4, or this machine's CPU with AVX512-BF16.
-/// Rows: x86-64-v3 as a target that reads matrices in rows. GpuThreads,
-/// GpuWarps: an emulated GPU, a thread a worker, or a warp.
-enum class EmitTarget { Avx2, Avx512, Avx512Bf16, Rows, GpuThreads, GpuWarps };
+/// Rows: x86-64-v3 as a target that reads matrices in rows. GpuWarps: an emulated GPU.
+enum class EmitTarget { Avx2, Avx512, Avx512Bf16, Rows, GpuWarps };
 std::string nameOf(EmitTarget target);
 
 /// Makes `target` that of the running test. False: the machine lacks it.
@@ -35,16 +34,14 @@ protected:
   void SetUp() override;
 };
 #define K2C_EMIT_TARGETS(Fixture)                                                                                      \
-  INSTANTIATE_TEST_SUITE_P(                                                                                            \
-      Emit, Fixture,                                                                                                   \
-      testing::Values(EmitTarget::Avx2, EmitTarget::Avx512, EmitTarget::GpuThreads, EmitTarget::GpuWarps),             \
-      [](const auto &info) { return nameOf(info.param); })
+  INSTANTIATE_TEST_SUITE_P(Emit, Fixture, testing::Values(EmitTarget::Avx2, EmitTarget::Avx512, EmitTarget::GpuWarps), \
+                           [](const auto &info) { return nameOf(info.param); })
 
 #define K2C_EMIT_PAIRS(Fixture)                                                                                        \
-  INSTANTIATE_TEST_SUITE_P(Emit, Fixture,                                                                              \
-                           testing::Values(EmitTarget::Avx2, EmitTarget::Avx512, EmitTarget::Avx512Bf16,               \
-                                           EmitTarget::GpuThreads, EmitTarget::GpuWarps),                              \
-                           [](const auto &info) { return nameOf(info.param); })
+  INSTANTIATE_TEST_SUITE_P(                                                                                            \
+      Emit, Fixture,                                                                                                   \
+      testing::Values(EmitTarget::Avx2, EmitTarget::Avx512, EmitTarget::Avx512Bf16, EmitTarget::GpuWarps),             \
+      [](const auto &info) { return nameOf(info.param); })
 
 #define K2C_EMIT_ROWS(Fixture)                                                                                         \
   INSTANTIATE_TEST_SUITE_P(EmitInRows, Fixture, testing::Values(EmitTarget::Rows),                                     \

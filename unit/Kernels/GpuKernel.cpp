@@ -20,8 +20,8 @@ struct DeviceKernel {
 
 std::optional<uint64_t> strictSeed; ///< of StrictLaunches, while there is one
 
-TargetInfo tileTarget(const NvidiaTarget &target, WeightLayout weights) {
-  TargetInfo info = target.worker == NvidiaTarget::Worker::Warp ? gpuTarget() : TargetInfo();
+TargetInfo tileTarget(WeightLayout weights) {
+  TargetInfo info = gpuTarget();
   info.weights = weights;
   return info;
 }
@@ -92,14 +92,12 @@ Executed runCtas(const DeviceKernel &device, const CompiledKernel &kernel, const
 Expected<std::shared_ptr<DeviceKernel>> build(const KernelDesc &desc, const NvidiaTarget &target,
                                               const KernelChoice &choice, CompiledKernel &kernel) {
   kernel.target = target.arch;
-  kernel.tile = chooseTile(desc, tileTarget(target, choice.weights));
+  kernel.tile = chooseTile(desc, tileTarget(choice.weights));
   kernel.tile.splitTokens = choice.splitTokens;
   kernel.grid = gridOf(desc, kernel.tile);
   kernel.scratchBytes = scratchBytes(desc, kernel.tile);
   const auto emit = [&](mlir::MLIRContext *context) {
-    return target.worker == NvidiaTarget::Worker::Warp
-               ? emitWarpKernel(context, desc, kernel.tile, "kernel", target.workersPerCta())
-               : emitKernel(context, desc, kernel.tile, "kernel");
+    return emitWarpKernel(context, desc, kernel.tile, "kernel", target.workersPerCta());
   };
   ObjectOptions options;
   options.cacheDir = temporaryFolder();

@@ -104,7 +104,6 @@ TEST_F(NvidiaTest, TheEntryHasTheLaunchTheArgumentsAndItsThreads) {
 
 // Warps that meet at barriers go on or return together.
 TEST_F(NvidiaTest, ACtaThatIsTheWorkerAgreesOnTheStatus) {
-  target.worker = NvidiaTarget::Worker::Warp;
   EXPECT_EQ(count(*ptx(square), "bar.red"), 0u);
   const std::string head = "-> i32 {", ofCta = "-> i32 attributes {passthrough = [\"k2c-cta\"]} {";
   std::string body = square;
@@ -137,9 +136,9 @@ TEST_F(NvidiaTest, TextsAreKeptByWhatDecidesThem) {
   const std::vector<std::string> first = *compilePtx(jobs, target, options), again = *compilePtx(jobs, target, options);
   EXPECT_EQ(first, again);
   EXPECT_NE(first[0], first[1]);
-  NvidiaTarget warps = target;
-  warps.worker = NvidiaTarget::Worker::Warp;
-  EXPECT_NE((*compilePtx(jobs, warps, options))[0], first[0]);
+  NvidiaTarget other = target;
+  other.threads = 64;
+  EXPECT_NE((*compilePtx(jobs, other, options))[0], first[0]);
   EXPECT_EQ((*llvm::MemoryBuffer::getFile(first[0]))->getBuffer().str(), *ptx(square));
 }
 

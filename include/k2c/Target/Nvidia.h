@@ -13,20 +13,16 @@
 
 namespace k2c {
 
-/// A GPU to compile for, and what runs a kernel's items there.
+/// A GPU to compile for. A worker is a warp, unless the kernel's code asks for all warps of a CTA.
 struct NvidiaTarget {
-  /// What takes a worker's items: each thread, or the 32 threads of each warp together.
-  enum class Worker : uint8_t { Thread, Warp };
-
-  std::string arch;               ///< sm_80, sm_90a, ..
-  int ptxVersion = 0;             ///< 78: PTX 7.8, the first version with all that `arch` has and k2c emits
-  int64_t threads = 128;          ///< of a CTA
-  Worker worker = Worker::Thread; ///< of what
+  std::string arch;      ///< sm_80, sm_90a, ..
+  int ptxVersion = 0;    ///< 78: PTX 7.8, the first version with all that `arch` has and k2c emits
+  int64_t threads = 128; ///< of a CTA
 
   /// CTAs that run on a multiprocessor at once, at least.
   static constexpr int64_t ctasPerCore = 2;
 
-  int64_t workersPerCta() const { return worker == Worker::Warp ? threads / 32 : threads; }
+  int64_t workersPerCta() const { return threads / 32; }
 
   /// sm_80, sm_89, sm_90a, sm_100, sm_120; other names are refused.
   static Expected<NvidiaTarget> forArch(const std::string &name);

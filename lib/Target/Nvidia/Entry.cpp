@@ -12,10 +12,10 @@
 // The worker and the array are the thread's own; the body is inlined, so that they become registers. Pointers that the
 // launch brings are of global memory: saying so keeps the body's accesses off the path that has to find out.
 //
-// Where a worker is a warp, its lanes must never part: the status, which another warp may write meanwhile, is what the
-// first lane reads. A body may also ask for a whole CTA as its worker (ctaAttribute), whose warps meet at
-// barriers: then they agree on the status, items are of CTAs, as many warps' items each as it has warps, and the CTA
-// has the scratch of its warps.
+// A worker is a warp, whose lanes must never part: the status, which another warp may write meanwhile, is what the
+// first lane reads. A body may also ask for a whole CTA as its worker (ctaAttribute), whose warps meet at barriers:
+// then they agree on the status, items are of CTAs, as many warps' items each as it has warps, and the CTA has the
+// scratch of its warps.
 //
 //===----------------------------------------------------------------------===//
 #include "Entry.h"
@@ -111,10 +111,8 @@ private:
 
   llvm::Value *special(llvm::Intrinsic::ID id) { return b.CreateIntrinsic(b.getInt32Ty(), id, {}); }
 
-  /// What the first lane of a warp has, where the warp is the worker.
+  /// What the first lane of the warp has.
   llvm::Value *first(llvm::Value *i32) {
-    if (target.worker == NvidiaTarget::Worker::Thread)
-      return i32;
     return b.CreateIntrinsic(b.getInt32Ty(), llvm::Intrinsic::nvvm_shfl_sync_idx_i32,
                              {b.getInt32(~0u), i32, b.getInt32(0), b.getInt32(31)});
   }
@@ -126,12 +124,10 @@ private:
   }
 
   void findWorker() {
-    llvm::Value *threads = b.getInt32(uint32_t(target.workersPerCta()));
-    llvm::Value *thread = special(llvm::Intrinsic::nvvm_read_ptx_sreg_tid_x);
-    if (target.worker == NvidiaTarget::Worker::Warp)
-      thread = first(b.CreateLShr(thread, warpShift));
-    index = b.CreateAdd(b.CreateMul(special(llvm::Intrinsic::nvvm_read_ptx_sreg_ctaid_x), threads), thread);
-    count = b.CreateMul(special(llvm::Intrinsic::nvvm_read_ptx_sreg_nctaid_x), threads);
+    llvm::Value *warps = b.getInt32(uint32_t(target.workersPerCta()));
+    llvm::Value *warp = first(b.CreateLShr(special(llvm::Intrinsic::nvvm_read_ptx_sreg_tid_x), warpShift));
+    index = b.CreateAdd(b.CreateMul(special(llvm::Intrinsic::nvvm_read_ptx_sreg_ctaid_x), warps), warp);
+    count = b.CreateMul(special(llvm::Intrinsic::nvvm_read_ptx_sreg_nctaid_x), warps);
   }
 
   void sayBegun() {
@@ -205,14 +201,12 @@ private:
     return array;
   }
 
-  /// Where a worker is a warp, its first lane reports, and of a CTA its first thread: all have the same result.
+  /// The first lane of a warp reports, and of a CTA its first thread: all have the same result.
   void report(llvm::Value *result, llvm::Value *worker) {
-    llvm::Value *isMine = b.CreateICmpNE(result, b.getInt32(0));
-    if (target.worker == NvidiaTarget::Worker::Warp)
-      isMine = b.CreateAnd(isMine, b.CreateICmpEQ(special(isOfCta ? llvm::Intrinsic::nvvm_read_ptx_sreg_tid_x
-                                                                  : llvm::Intrinsic::nvvm_read_ptx_sreg_laneid),
-                                                  b.getInt32(0)));
-    returnIf(b.CreateNot(isMine));
+    llvm::Value *lane =
+        special(isOfCta ? llvm::Intrinsic::nvvm_read_ptx_sreg_tid_x : llvm::Intrinsic::nvvm_read_ptx_sreg_laneid);
+    llvm::Value *hasFailed = b.CreateICmpNE(result, b.getInt32(0));
+    returnIf(b.CreateNot(b.CreateAnd(hasFailed, b.CreateICmpEQ(lane, b.getInt32(0)))));
     llvm::Value *found =
         b.CreateAtomicCmpXchg(field(status, abi::gpu_status::result), b.getInt32(0), result, llvm::Align(4),
                               llvm::AtomicOrdering::Monotonic, llvm::AtomicOrdering::Monotonic);
@@ -239,7 +233,7 @@ private:
   llvm::IRBuilder<> b;
   llvm::Function *entry = nullptr;
   llvm::Value *launch = nullptr, *status = nullptr, *step = nullptr;
-  llvm::Value *index = nullptr, *count = nullptr; ///< of the thread or warp, and how many there are: i32
+  llvm::Value *index = nullptr, *count = nullptr; ///< of the warp, and how many there are: i32
 };
 
 } // namespace
