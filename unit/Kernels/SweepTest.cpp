@@ -78,6 +78,14 @@ LinearDesc groupedLinear(DType type, DType w, bool isGated) {
   return d;
 }
 
+/// As many as a CTA has warps.
+LinearDesc manyLeaves(LinearDesc d) {
+  d.x = {d.x.space, 2048, 2048, d.x.type};
+  d.w.k = 2048;
+  d.order = {2048, leafCount(2048)};
+  return d;
+}
+
 HeadLinearDesc headLinear(DType type, FormFilter rows) {
   HeadLinearDesc d{rowsOf(3 * 40, type), rowsOf(3 * 33, type), 3, 40, {DType::BF16, 3, 33, 40}, {40, 1}};
   d.rows = rows;
@@ -147,6 +155,8 @@ std::vector<Entry> ofMatrices() {
           {"linear_pairs_gaps", linear(DType::BF16, DType::BF16, 40, 131, 1)},
           {"linear_pairs", linear(DType::BF16, DType::BF16, 3 * 32 + 5, 256)},
           {"linear_leaves", linear(DType::F32, DType::BF16, 64, 1030)},
+          {"linear_four_leaves", linear(DType::F32, DType::F32, 40, 2177, 2)},
+          {"linear_eight_leaves_pairs", linear(DType::BF16, DType::BF16, 33, 4096)},
           {"linear_joined", joinedLinear()},
           {"linear_gated", gatedLinear(DType::F32)},
           {"linear_gated_pairs", gatedLinear(DType::BF16)},
@@ -154,6 +164,7 @@ std::vector<Entry> ofMatrices() {
           {"experts", groupedLinear(DType::F32, DType::BF16, true)},
           {"experts_pairs", groupedLinear(DType::BF16, DType::BF16, true)},
           {"experts_down", groupedLinear(DType::F32, DType::BF16, false)},
+          {"experts_leaves", manyLeaves(groupedLinear(DType::BF16, DType::BF16, true))},
           {"experts_scaled", groupedLinear(DType::F32, DType::F8E4M3, true)},
           {"head_linear", headLinear(DType::F32, FormFilter::All)},
           {"head_linear_absorbed", headLinear(DType::BF16, FormFilter::Absorbed)}};
@@ -236,7 +247,7 @@ std::vector<Scene> scenesOf(const KernelBody &body) {
       {{}, Choices::Neighbours},
       {{{0, 1}}, Choices::Neighbours},
       {{{0, 2}}, Choices::Some},
-      {{{0, 17}}, Choices::Some},
+      {{{0, 17}}, Choices::One},
       {{{0, 63}}, Choices::Neighbours},
       {{{0, 64}}, Choices::Some},
       {{{0, 65}}, Choices::Some},
