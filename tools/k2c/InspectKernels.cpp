@@ -2,7 +2,8 @@
 //
 // What ptxas said of kernels stands in ptx/index.json, which a bundle has as well as a folder of --emit ptx; how many
 // bytes they are, their files say. Instructions are counted here: of the cubin by nvdisasm, with its main loops, and
-// where either is not there of the PTX. What is not known is left out of the text, and null in JSON.
+// where either is not there of the PTX, which also shows whether its accesses of shared memory have bank conflicts.
+// What is not known is left out of the text, and null in JSON.
 //
 //===----------------------------------------------------------------------===//
 #include "InspectKernels.h"
@@ -11,6 +12,7 @@
 #include "base/JsonFields.h"
 #include "base/JsonText.h"
 #include "base/Utf8.h"
+#include "k2c/Ptx/BankConflicts.h"
 #include "k2c/Support/Units.h"
 #include "k2c/Target/Sass.h"
 #include <algorithm>
@@ -36,6 +38,7 @@ struct Kernel {
   std::optional<int64_t> cubinBytes;                         ///< none: there is no cubin
   InstructionMix mix;                                        ///< of its cubin, or else of its PTX
   std::optional<std::vector<InstructionMix>> mainLoops;      ///< none: there is no cubin, or no nvdisasm here
+  bool hasNoConflicts = false;                               ///< of banks, whatever it computes
 };
 
 std::optional<int64_t> numberOf(const JsonFields &entry, const char *key) {
@@ -67,6 +70,11 @@ Status readCode(const fs::path &folder, const std::optional<std::string> &nvdisa
   if (!ptx)
     return ptx.takeError();
   kernel.ptxBytes = static_cast<int64_t>(ptx->size());
+  Expected<ptx::Module> module = ptx::parse(*ptx, kernel.hash + ".ptx");
+  if (!module)
+    return module.takeError();
+  if (const ptx::Function *entry = module->find(kernel.hash))
+    kernel.hasNoConflicts = ptx::hasNoBankConflicts(*module, *entry);
   const fs::path cubin = folder / "cubin" / (kernel.hash + ".cubin");
   std::error_code error;
   if (const uintmax_t bytes = fs::file_size(cubin, error); !error)
@@ -120,6 +128,34 @@ std::string shareOf(const InstructionMix &loop) {
   return products == 0 ? "" : "; " + std::to_string(products * 100 / all) + "% of the issue slots multiply and add";
 }
 
+/// By which unit: of issuing instructions and L1, the one that takes longer; none: there are products of tensor cores,
+/// which no kernel has yet.
+std::optional<std::string> boundOf(const InstructionMix &loop) {
+  if (hasTensorProducts(loop))
+    return std::nullopt;
+  return instructionsOf(loop) >= l1CyclesOf(loop) ? "issue" : "L1";
+}
+
+/// That of the main loop with the most multiply-adds; none: it is not known.
+std::optional<std::string> boundOf(const Kernel &kernel) {
+  const InstructionMix *greatest = nullptr;
+  if (kernel.mainLoops)
+    for (const InstructionMix &loop : *kernel.mainLoops)
+      if (!greatest || multiplyAddsOf(loop) > multiplyAddsOf(*greatest))
+        greatest = &loop;
+  return greatest ? boundOf(*greatest) : std::nullopt;
+}
+
+/// "; bound by issue: 231 cycles, L1 180".
+std::string cyclesOf(const InstructionMix &loop) {
+  const std::optional<std::string> bound = boundOf(loop);
+  if (!bound)
+    return "";
+  const std::string issue = formatCount(instructionsOf(loop)), l1 = formatCount(l1CyclesOf(loop));
+  return "; bound by " +
+         (*bound == "L1" ? "L1: " + l1 + " cycles, issue " + issue : "issue: " + issue + " cycles, L1 " + l1);
+}
+
 void print(const Kernel &kernel) {
   std::cout << printable(kernel.name) << ", " << printable(kernel.hash) << "\n  ";
   if (kernel.registers && kernel.spillBytes && kernel.sharedBytes)
@@ -128,21 +164,34 @@ void print(const Kernel &kernel) {
   std::cout << "PTX " << format(Bytes(kernel.ptxBytes));
   if (kernel.cubinBytes)
     std::cout << ", cubin " << format(Bytes(*kernel.cubinBytes));
+  std::cout << (kernel.hasNoConflicts ? "; no bank conflicts" : "; bank conflicts depend on what it computes");
   std::cout << "\n  " << (kernel.mainLoops ? "" : "PTX: ") << textOf(kernel.mix) << "\n";
   if (kernel.mainLoops)
     for (const InstructionMix &loop : *kernel.mainLoops)
-      std::cout << "  main loop: " << textOf(loop) << shareOf(loop) << "\n";
+      std::cout << "  main loop: " << textOf(loop) << shareOf(loop) << cyclesOf(loop) << "\n";
 }
 
 ordered_json orNull(const std::optional<int64_t> &number) { return number ? ordered_json(*number) : ordered_json(); }
 
+/// Of an iteration. Bank conflicts are known to be none or are not known.
+ordered_json toJson(const InstructionMix &loop, bool hasNoConflicts) {
+  const bool isFree = hasNoConflicts || sharedBytesOf(loop) == 0;
+  return {{"issue_slots", instructionsOf(loop)},
+          {"tensor_cycles", hasTensorProducts(loop) ? ordered_json() : ordered_json(0)},
+          {"l1_cycles", l1CyclesOf(loop)},
+          {"shared_bytes", sharedBytesOf(loop)},
+          {"bank_conflicts", isFree ? ordered_json(0) : ordered_json()},
+          {"multiply_adds", multiplyAddsOf(loop)},
+          {"instructions", loop}};
+}
+
 ordered_json toJson(const Kernel &kernel) {
+  const std::optional<std::string> bound = boundOf(kernel);
   ordered_json loops;
   if (kernel.mainLoops) {
     loops = ordered_json::array();
     for (const InstructionMix &loop : *kernel.mainLoops)
-      loops.push_back(
-          {{"issue_slots", instructionsOf(loop)}, {"multiply_adds", multiplyAddsOf(loop)}, {"instructions", loop}});
+      loops.push_back(toJson(loop, kernel.hasNoConflicts));
   }
   return {{"name", kernel.name},
           {"hash", kernel.hash},
@@ -155,7 +204,9 @@ ordered_json toJson(const Kernel &kernel) {
           {"cubin_bytes", orNull(kernel.cubinBytes)},
           {"instructions_of", kernel.mainLoops ? "sass" : "ptx"},
           {"instructions", kernel.mix},
-          {"main_loops", loops}};
+          {"bank_conflicts", kernel.hasNoConflicts ? ordered_json(0) : ordered_json()},
+          {"main_loops", loops},
+          {"bound", bound ? ordered_json(*bound) : ordered_json()}};
 }
 
 } // namespace

@@ -56,6 +56,15 @@ TEST(Sass, MainLoopsWithoutMultiplyAddsAreTheLongest) {
   EXPECT_TRUE(mainLoops("/*0*/ EXIT ;\n").empty());
 }
 
+TEST(Sass, LoopsAskForBytesByTheirAccesses) {
+  const InstructionMix loop = {
+      {"LDG.E.128.CONSTANT", 2}, {"LDS.U8", 1}, {"STS.64", 1}, {"LDG.E", 1}, {"LDC.64", 9}, {"FFMA", 40}};
+  EXPECT_EQ(sharedBytesOf(loop), 32 + 32 * 8);
+  EXPECT_EQ(l1CyclesOf(loop), 4 * (32 * (2 * 16 + 4) + 32 + 32 * 8) / 128);
+  EXPECT_FALSE(hasTensorProducts(loop));
+  EXPECT_TRUE(hasTensorProducts({{"HGMMA.64x256x16.F32.BF16", 1}}));
+}
+
 TEST(Sass, InstructionsOfPtxAreCountedWithTheirMemory) {
   const std::string ptx = R"(.version 8.0
 .visible .entry k(

@@ -20,6 +20,16 @@ int64_t instructionsOf(const InstructionMix &mix);
 /// Those that multiply and add: FFMA, DFMA, HMMA and the like.
 int64_t multiplyAddsOf(const InstructionMix &mix);
 
+/// Bytes of shared memory that the loads and stores of a warp ask for; names are in full.
+int64_t sharedBytesOf(const InstructionMix &loop);
+
+/// Whether products of tensor cores are among them, whose cycles are not known here.
+bool hasTensorProducts(const InstructionMix &loop);
+
+/// Cycles that L1 takes, which shared memory is part of, where each of the four schedulers of a multiprocessor has a
+/// warp in the loop: 128 bytes a cycle for all of them. Each issues one instruction a cycle.
+int64_t l1CyclesOf(const InstructionMix &loop);
+
 /// The nvdisasm of $K2C_NVDISASM, else the first in $PATH, $CUDA_HOME/bin, /usr/local/cuda/bin; none: there is no such
 /// file. NVIDIA's toolkit has it, as a package of its own.
 std::optional<std::string> findNvdisasm();

@@ -134,6 +134,46 @@ int64_t multiplyAddsOf(const InstructionMix &loop) {
   return all;
 }
 
+/// Of LDG.E.128.CONSTANT and the like.
+static int64_t accessBytes(StringRef name) {
+  constexpr int64_t lanes = 32;
+  int64_t bytes = 4;
+  llvm::SmallVector<StringRef> parts;
+  name.split(parts, '.');
+  for (StringRef part : llvm::drop_begin(parts)) {
+    if (part == "64" || part == "128")
+      bytes = part == "64" ? 8 : 16;
+    else if (part == "U8" || part == "S8")
+      bytes = 1;
+    else if (part == "U16" || part == "S16")
+      bytes = 2;
+  }
+  return lanes * bytes;
+}
+
+static int64_t bytesOf(const InstructionMix &loop, llvm::ArrayRef<StringRef> families) {
+  int64_t all = 0;
+  for (const auto &[name, count] : loop)
+    if (llvm::is_contained(families, family(name)))
+      all += count * accessBytes(name);
+  return all;
+}
+
+int64_t sharedBytesOf(const InstructionMix &loop) { return bytesOf(loop, {"LDS", "STS", "LDSM", "STSM", "ATOMS"}); }
+
+static int64_t accessedBytesOf(const InstructionMix &loop) {
+  return sharedBytesOf(loop) + bytesOf(loop, {"LDG", "STG", "LD", "ST", "LDL", "STL", "ATOMG", "ATOM", "RED", "REDG"});
+}
+
+bool hasTensorProducts(const InstructionMix &loop) {
+  return llvm::any_of(loop, [](const auto &each) { return family(each.first).ends_with("MMA"); });
+}
+
+int64_t l1CyclesOf(const InstructionMix &loop) {
+  constexpr int64_t schedulers = 4, bytesPerCycle = 128;
+  return schedulers * accessedBytesOf(loop) / bytesPerCycle;
+}
+
 std::vector<InstructionMix> mainLoops(const std::string &sass) {
   std::vector<InstructionMix> loops = innermostLoops(sass);
   for (int64_t (*measure)(const InstructionMix &) : {multiplyAddsOf, instructionsOf}) {
