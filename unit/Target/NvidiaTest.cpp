@@ -6,6 +6,7 @@
 #include "llvm/ADT/SmallString.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/Regex.h"
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
@@ -119,6 +120,48 @@ TEST_F(NvidiaTest, FloatsAreRoundedAsWritten) {
   EXPECT_EQ(count(text, "mul.rn.ftz.f32"), 1u);
   EXPECT_EQ(count(text, "add.rn.ftz.f32"), 1u);
   EXPECT_EQ(count(text, "fma"), 0u);
+}
+
+/// y[i] = the sum of x[i * 1000 + j] for j below 500, for i below what y[0] says.
+const char *const nest = R"(
+  llvm.func @k(%worker: !llvm.ptr, %args: !llvm.ptr) -> i32 {
+    %x = llvm.load %args : !llvm.ptr -> !llvm.ptr
+    %at1 = llvm.getelementptr %args[1] : (!llvm.ptr) -> !llvm.ptr, !llvm.ptr
+    %y = llvm.load %at1 : !llvm.ptr -> !llvm.ptr
+    %none = llvm.mlir.constant(0 : i64) : i64
+    %one = llvm.mlir.constant(1 : i64) : i64
+    %rows = llvm.load %y : !llvm.ptr -> i64
+    %columns = llvm.mlir.constant(500 : i64) : i64
+    %stride = llvm.mlir.constant(1000 : i64) : i64
+    %zero = llvm.mlir.constant(0.0 : f32) : f32
+    %ok = llvm.mlir.constant(0 : i32) : i32
+    llvm.br ^row(%none : i64)
+  ^row(%i: i64):
+    %first = llvm.mul %i, %stride : i64
+    llvm.br ^column(%none, %zero : i64, f32)
+  ^column(%j: i64, %sum: f32):
+    %at = llvm.add %first, %j : i64
+    %from = llvm.getelementptr %x[%at] : (!llvm.ptr, i64) -> !llvm.ptr, f32
+    %element = llvm.load %from : !llvm.ptr -> f32
+    %next = llvm.fadd %sum, %element : f32
+    %j1 = llvm.add %j, %one : i64
+    %more = llvm.icmp "slt" %j1, %columns : i64
+    llvm.cond_br %more, ^column(%j1, %next : i64, f32), ^end
+  ^end:
+    %to = llvm.getelementptr %y[%i] : (!llvm.ptr, i64) -> !llvm.ptr, f32
+    llvm.store %next, %to : f32, !llvm.ptr
+    %i1 = llvm.add %i, %one : i64
+    %again = llvm.icmp "slt" %i1, %rows : i64
+    llvm.cond_br %again, ^row(%i1 : i64), ^done
+  ^done:
+    llvm.return %ok : i32
+  })";
+
+// As a pointer that goes from row to row it would take a register from the kernel's beginning to its end.
+TEST_F(NvidiaTest, AddressesOfAnInnerLoopBeginWithIt) {
+  const std::string text = *ptx(nest);
+  EXPECT_TRUE(llvm::Regex("mad\\.lo\\.s64[^;]*, 4000,").match(text)) << text;
+  EXPECT_FALSE(llvm::Regex("add\\.s64[^;]*, 4000;").match(text)) << text;
 }
 
 TEST_F(NvidiaTest, AModuleWithoutTheFunctionIsRefused) {

@@ -1,7 +1,7 @@
 //===- Nvidia.h - KernelDesc -> MLIR for the warps of a GPU -------------------===//
 //
 // The same kernels as for processors, of vectors of 32 f32, each of which lies over the 32 lanes of a warp. The warp is
-// the worker: what is no vector, all lanes have. lib/Target/Nvidia makes PTX of it, with Worker::Warp.
+// the worker: what is no vector, all lanes have. lib/Target/Nvidia makes PTX of it.
 //
 //===----------------------------------------------------------------------===//
 #ifndef K2C_KERNELS_NVIDIA_H

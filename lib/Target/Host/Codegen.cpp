@@ -13,6 +13,7 @@
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/Module.h"
 #include "llvm/MC/TargetRegistry.h"
+#include "llvm/PassInfo.h"
 #include "llvm/Passes/PassBuilder.h"
 #include "llvm/Support/TargetSelect.h"
 #include "llvm/Support/raw_ostream.h"
@@ -80,11 +81,30 @@ Expected<std::unique_ptr<llvm::Module>> translate(mlir::ModuleOp module, llvm::L
   return code;
 }
 
+namespace {
+
+/// Passes of a code generator without one, which `left` names as LLVM's tools do; "": all of them.
+class PassesWithout : public llvm::legacy::PassManager {
+public:
+  explicit PassesWithout(llvm::StringRef left) : left(left) {}
+  void add(llvm::Pass *pass) override {
+    const llvm::PassInfo *info = llvm::Pass::lookupPassInfo(pass->getPassID());
+    if (left.empty() || !info || info->getPassArgument() != left)
+      return PassManager::add(pass);
+    delete pass;
+  }
+
+private:
+  const llvm::StringRef left;
+};
+
+} // namespace
+
 Expected<std::string> codeOf(llvm::Module &module, llvm::TargetMachine &machine, llvm::CodeGenFileType kind,
-                             const std::string &name) {
+                             const std::string &name, llvm::StringRef withoutPass) {
   llvm::SmallVector<char, 0> bytes;
   llvm::raw_svector_ostream stream(bytes);
-  llvm::legacy::PassManager emitter;
+  PassesWithout emitter(withoutPass);
   if (machine.addPassesToEmitFile(emitter, stream, nullptr, kind))
     return Error{name, "LLVM cannot write this kind of file for " + machine.getTargetTriple().str(), ""};
   emitter.run(module);

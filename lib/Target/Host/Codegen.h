@@ -39,9 +39,10 @@ Expected<std::unique_ptr<llvm::Module>> translate(mlir::ModuleOp module, llvm::L
                                                   const std::string &name);
 /// Like clang -O3, without what Codegen.cpp names.
 void optimise(llvm::Module &module, llvm::TargetMachine &machine);
-/// An object or an assembly text of optimised code.
+/// An object or an assembly text of optimised code. `withoutPass`: the pass of the code generator that is left out, by
+/// its name in LLVM's tools; "": none.
 Expected<std::string> codeOf(llvm::Module &module, llvm::TargetMachine &machine, llvm::CodeGenFileType kind,
-                             const std::string &name);
+                             const std::string &name, llvm::StringRef withoutPass = "");
 
 /// LLVM's feature string: every known feature as +f or -f.
 std::string featureString(const HostTarget &target);

@@ -4,6 +4,10 @@
 // compare-and-swap is atomic, as another thread may write meanwhile; what is undefined is zero, so that no register is
 // read that was never written; and long loops say that they are not to be unrolled.
 //
+// The code generator's loop strength reduction is left out. Of a nest of loops it gives each address of each inner loop
+// a pointer that begins outside of all of them and advances in each: a kernel with a body for each row count then has
+// dozens of them, which take their registers for as long as it runs. An inner loop has one more shift without it.
+//
 //===----------------------------------------------------------------------===//
 #include "Entry.h"
 #include "lib/Target/Host/Codegen.h"
@@ -136,7 +140,7 @@ static Expected<std::string> generatePtx(mlir::ModuleOp module, llvm::StringRef 
       defineValues(function);
       keepLongLoops(function);
     }
-  return codeOf(code, **machine, llvm::CodeGenFileType::AssemblyFile, name);
+  return codeOf(code, **machine, llvm::CodeGenFileType::AssemblyFile, name, "loop-reduce");
 }
 
 Expected<std::string> ptxOf(mlir::ModuleOp code, llvm::StringRef symbol, int64_t arguments,
