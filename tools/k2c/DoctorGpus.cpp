@@ -67,6 +67,7 @@ std::vector<Finding> k2c::examineGpus() {
   }
   found.push_back({"ptxas", toolText(findPtxas(), "bundles of GPUs hold PTX alone, which the driver compiles when a "
                                                   "program starts")});
-  found.push_back({"nvdisasm", toolText(findNvdisasm(), "the machine code of GPUs' kernels is not shown")});
+  found.push_back({"nvdisasm", toolText(findNvdisasm(), "the machine code of GPUs' kernels is not shown, and its main "
+                                                        "loops are not checked")});
   return found;
 }

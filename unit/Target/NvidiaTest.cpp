@@ -26,6 +26,7 @@ struct NvidiaTest : testing::Test {
   NvidiaTarget target = *NvidiaTarget::forArch("sm_80");
 
   void SetUp() override {
+    setenv("K2C_NVDISASM", "/nonexistent", 1);
     llvm::sys::fs::createUniqueDirectory("k2c-nvidia-test", folder);
     context.loadDialect<mlir::LLVM::LLVMDialect>();
   }
@@ -273,6 +274,27 @@ TEST_F(NvidiaTest, WhatAToolSaysNeedsAFile) {
               return toolVersion(path("ptxas")).error().text();
             }),
             "a file in memory: cannot be made: Too many open files");
+}
+
+TEST_F(NvidiaTest, CodeThatSpillsIsRefusedAndNotKept) {
+  script("ptxas", says + "echo '8 bytes spill stores, 12 bytes spill loads; Used 255 registers' >&2; echo made >$5");
+  for (int time = 0; time < 2; ++time)
+    EXPECT_EQ(assemble("text").error().message,
+              "ptxas spills 20 bytes of a thread beside 255 registers, and 0 are allowed");
+}
+
+TEST_F(NvidiaTest, LoopsAreLookedAtWhereNvdisasmIs) {
+  script("ptxas", says + "echo made >$5");
+  script("nvdisasm", "[ $1 = --print-code ] && echo '.L_1:'; echo '/*0*/ LDL R1, [R1] ;'; "
+                     "echo '/*10*/ @P0 BRA `(.L_1) ;'");
+  ASSERT_TRUE(assemble("text"));
+  setenv("K2C_NVDISASM", path("nvdisasm").c_str(), 1);
+  EXPECT_EQ(assemble("text").error().message,
+            "a main loop of 2 instructions has 1 of LDL, which reads local memory, and 0 are allowed");
+  script("nvdisasm", "echo 'unknown code' >&2; exit 1");
+  EXPECT_EQ(assemble("text").error().text(),
+            "linear: nvdisasm failed: unknown code; name another with K2C_NVDISASM, one of the toolkit that ptxas is "
+            "of or a later one");
 }
 
 TEST_F(NvidiaTest, PtxasTakesWhatIsGenerated) {

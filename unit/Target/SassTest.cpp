@@ -1,5 +1,6 @@
-//===- SassTest.cpp - Machine code of a GPU as text: mixes and main loops ---===//
+//===- SassTest.cpp - Machine code of a GPU as text: mixes, main loops, what they must not have ---===//
 #include "k2c/Target/Sass.h"
+#include "k2c/Target/Nvidia.h"
 #include <gtest/gtest.h>
 
 using namespace k2c;
@@ -32,6 +33,11 @@ k:
         /*00d0*/                   BRA `(.L_x_5) ;
 )";
 
+std::string refused(const std::string &text) {
+  Status status = checkCode("linear", {"", 40, 0, 0}, text);
+  return status ? "" : status.takeError().text();
+}
+
 TEST(Sass, InstructionsAreCountedByFamily) {
   const InstructionMix wanted = {{"LDC", 1},  {"STL", 2},    {"BRA", 5}, {"LDG", 1},
                                  {"FFMA", 3}, {"MEMBAR", 1}, {"EXIT", 1}};
@@ -63,6 +69,31 @@ TEST(Sass, LoopsAskForBytesByTheirAccesses) {
   EXPECT_EQ(l1CyclesOf(loop), 4 * (32 * (2 * 16 + 4) + 32 + 32 * 8) / 128);
   EXPECT_FALSE(hasTensorProducts(loop));
   EXPECT_TRUE(hasTensorProducts({{"HGMMA.64x256x16.F32.BF16", 1}}));
+}
+
+TEST(Sass, CodeThatSpillsIsRefused) {
+  EXPECT_TRUE(checkCode("linear", {"", 255, 0, 0}, std::nullopt));
+  EXPECT_EQ(
+      checkCode("linear", {"", 255, 20, 0}, std::nullopt).takeError().text(),
+      "linear: ptxas spills 20 bytes of a thread beside 255 registers, and 0 are allowed; name a later ptxas with "
+      "K2C_PTXAS, or one that is not there: the driver compiles PTX");
+}
+
+TEST(Sass, MainLoopsNeitherWaitForMemoryNorKeepRegistersThere) {
+  const std::string remedy = ", and 0 are allowed; name a later ptxas with K2C_PTXAS, or one that is not there: the "
+                             "driver compiles PTX";
+  EXPECT_EQ(refused(sass), "linear: a main loop of 3 instructions has 1 of STL.64, which writes local memory" + remedy);
+  auto inLoop = [](const std::string &name) {
+    return ".L_1:\n/*0*/ FFMA R1, R2, R3, R4 ;\n/*10*/ " + name + " ;\n/*20*/ BRA `(.L_1) ;\n";
+  };
+  EXPECT_EQ(refused(inLoop("LDG.E R1, [R2.64]")), "");
+  const std::string waits = "which waits until the device has seen what it wrote";
+  for (const auto &[name, does] : std::initializer_list<std::pair<std::string, std::string>>{
+           {"MEMBAR.SC.GPU", waits},
+           {"ERRBAR", waits},
+           {"LDL.128", "which reads local memory"},
+           {"BRA.U.ANY", "which runs lanes one after the other"}})
+    EXPECT_EQ(refused(inLoop(name)), "linear: a main loop of 3 instructions has 1 of " + name + ", " + does + remedy);
 }
 
 TEST(Sass, InstructionsOfPtxAreCountedWithTheirMemory) {

@@ -68,9 +68,14 @@ struct Ptxas {
   std::string path, version;
 };
 
-/// What `ptxas` makes of texts for `arch`, in their order, as compileObjects() makes objects.
+/// What `ptxas` makes of texts for `arch`, in their order, as compileObjects() makes objects. Errors: what ptxas
+/// refuses, and what checkCode() does.
 Expected<std::vector<Cubin>> compileCubins(const std::vector<CubinJob> &jobs, const std::string &arch,
                                            const Ptxas &ptxas, const ObjectOptions &options);
+
+/// Refuses code that spills registers, and, where `sass` is there (Sass.h), main loops that wait for memory or keep
+/// registers there. `kernel` names it.
+Status checkCode(const std::string &kernel, const Cubin &cubin, const std::optional<std::string> &sass);
 
 } // namespace k2c
 

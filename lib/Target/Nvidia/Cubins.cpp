@@ -1,10 +1,13 @@
 //===- Cubins.cpp - PTX to machine code by ptxas ----------------------------------------------===//
 //
 // ptxas runs in the child processes that make files of the cache (../Host/Objects.cpp), one a kernel. The file has what
-// it said behind -v, from which the numbers of a Cubin are read, a zero byte, and the machine code.
+// it said behind -v, from which the numbers of a Cubin are read, a zero byte, and the machine code. Only code that
+// passed checkCode() is kept, so that the cache has none that was refused; whether nvdisasm was there to look at loops
+// is part of a file's name.
 //
 //===----------------------------------------------------------------------===//
 #include "k2c/Target/Nvidia.h"
+#include "k2c/Target/Sass.h"
 #include "lib/Target/Host/Objects.h"
 #include "lib/Target/Host/ToolOutput.h"
 #include "llvm/Support/MemoryBuffer.h"
@@ -44,8 +47,22 @@ static Cubin cubinOf(StringRef file) {
           numbersBefore(said, " bytes smem")};
 }
 
+/// checkCode() of the cubin in `file`, whose loops are looked at where nvdisasm is there.
+static Status check(const CubinJob &job, const Cubin &cubin, const MemoryFile &file,
+                    const std::optional<std::string> &nvdisasm) {
+  if (!nvdisasm)
+    return checkCode(job.kernel, cubin, std::nullopt);
+  Expected<std::string> sass = sassOf(*nvdisasm, file.path());
+  if (sass)
+    return checkCode(job.kernel, cubin, *sass);
+  Error error = sass.takeError();
+  error.where = job.kernel;
+  return error;
+}
+
 /// The file of a kernel.
-static Expected<std::string> assemble(const CubinJob &job, const std::string &arch, const std::string &ptxas) {
+static Expected<std::string> assemble(const CubinJob &job, const std::string &arch, const std::string &ptxas,
+                                      const std::optional<std::string> &nvdisasm) {
   Expected<MemoryFile> cubin = MemoryFile::create();
   if (!cubin)
     return cubin.takeError();
@@ -58,19 +75,24 @@ static Expected<std::string> assemble(const CubinJob &job, const std::string &ar
   const std::string code = cubin->bytes();
   if (code.empty())
     return Error{job.kernel, "ptxas wrote no code", "name another with K2C_PTXAS"};
-  return said->out + said->messages + '\0' + code;
+  std::string file = said->out + said->messages + '\0' + code;
+  if (Status status = check(job, cubinOf(file), *cubin, nvdisasm); !status)
+    return status.takeError();
+  return file;
 }
 
 Expected<std::vector<Cubin>> compileCubins(const std::vector<CubinJob> &jobs, const std::string &arch,
                                            const Ptxas &ptxas, const ObjectOptions &options) {
+  const std::optional<std::string> nvdisasm = findNvdisasm();
   std::vector<FileJob> files;
   for (const CubinJob &job : jobs) {
     auto text = llvm::MemoryBuffer::getFile(job.ptx);
     if (!text)
       return Error{job.ptx, "cannot be read: " + text.getError().message(), ""};
-    const std::string decides = (*text)->getBuffer().str() + "\n" + arch + "\n" + ptxas.path + "\n" + ptxas.version;
+    const std::string decides = (*text)->getBuffer().str() + "\n" + arch + "\n" + ptxas.path + "\n" + ptxas.version +
+                                "\nchecked " + nvdisasm.value_or("");
     files.push_back({job.kernel, hashedName(decides, ".cubin"),
-                     [&](mlir::MLIRContext &) { return assemble(job, arch, ptxas.path); }});
+                     [&](mlir::MLIRContext &) { return assemble(job, arch, ptxas.path, nvdisasm); }});
   }
   Expected<std::vector<std::string>> paths = compileFiles(files, options);
   if (!paths)
