@@ -6,7 +6,7 @@
 #ifndef K2RT_DEVICE_CUDA_BRANCHES_H
 #define K2RT_DEVICE_CUDA_BRANCHES_H
 
-#include "device/cuda/Driver.h"
+#include "base/GpuHandles.h"
 #include "k2rt/program.h"
 #include <array>
 #include <utility>

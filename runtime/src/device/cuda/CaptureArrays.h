@@ -3,7 +3,7 @@
 #ifndef K2RT_DEVICE_CUDA_CAPTUREARRAYS_H
 #define K2RT_DEVICE_CUDA_CAPTUREARRAYS_H
 
-#include "device/cuda/Driver.h"
+#include "base/GpuHandles.h"
 #include "engine/CaptureChoice.h"
 #include "k2rt/program.h"
 #include <vector>

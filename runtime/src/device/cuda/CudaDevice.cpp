@@ -45,7 +45,7 @@ Expected<std::unique_ptr<Driver>> openDriver(const std::string &folder, const De
 }
 
 CudaDevice::CudaDevice(const Bundle &bundle, const CudaOptions &options, std::unique_ptr<Driver> driver,
-                       Context context)
+                       GpuContext context)
     : bundle(bundle), options(options), driver(std::move(driver)), context(std::move(context)),
       sampling(bundle.manifest.vocab) {}
 
@@ -69,10 +69,10 @@ Expected<std::unique_ptr<CudaDevice>> CudaDevice::create(const Bundle &bundle, c
     return gpu.takeError();
   if (Status right = checkGpu(*gpu, wanted); !right)
     return right.takeError();
-  Expected<Context> context = Context::retain(**driver, *gpu);
+  Expected<GpuContext> context = GpuContext::retain(**driver, *gpu);
   if (!context)
     return context.takeError();
-  if (Status fits = context->checkMemory(needsOf(bundle, options.captures)); !fits)
+  if (Status fits = checkMemory(**driver, *gpu, needsOf(bundle, options.captures)); !fits)
     return fits.takeError();
   std::unique_ptr<CudaDevice> device(new CudaDevice(bundle, options, std::move(*driver), std::move(*context)));
   for (Stream *stream : {&device->stream, &device->stopping}) {

@@ -7,7 +7,7 @@
 #define K2RT_DEVICE_CUDA_CUDADEVICE_H
 
 #include "device/cuda/CaptureArrays.h"
-#include "device/cuda/Context.h"
+#include "device/cuda/CheckGpu.h"
 #include "device/cuda/DeviceWeights.h"
 #include "device/cuda/HostSampling.h"
 #include "device/cuda/Modules.h"
@@ -62,7 +62,7 @@ public:
 private:
   /// Memory of the GPU; zeroed, as kernels read whole vectors of rows of which some are not there.
   Expected<DeviceBytes> takeZeroed(int64_t bytes, const char *purpose);
-  CudaDevice(const Bundle &bundle, const CudaOptions &options, std::unique_ptr<Driver> driver, Context context);
+  CudaDevice(const Bundle &bundle, const CudaOptions &options, std::unique_ptr<Driver> driver, GpuContext context);
   Status loadCode(const RankMemory &memory);
   Status launch();
   Status waitForKernels();
@@ -74,7 +74,7 @@ private:
   const Bundle &bundle;
   const CudaOptions options;
   const std::unique_ptr<Driver> driver; ///< first: everything below is of it
-  const Context context;
+  const GpuContext context;
   Stream stream, stopping; ///< the second reaches kernels that the first is running
   std::vector<DeviceBytes> ofProgram;
   std::vector<PinnedBytes> ofEngine;

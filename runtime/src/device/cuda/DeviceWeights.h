@@ -2,7 +2,7 @@
 #ifndef K2RT_DEVICE_CUDA_DEVICEWEIGHTS_H
 #define K2RT_DEVICE_CUDA_DEVICEWEIGHTS_H
 
-#include "device/cuda/Driver.h"
+#include "base/GpuHandles.h"
 #include "program/Bundle.h"
 #include <vector>
 

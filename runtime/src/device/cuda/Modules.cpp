@@ -10,7 +10,6 @@
 namespace k2c::runtime {
 
 static constexpr int64_t maxCodeBytes = int64_t(64) << 20;
-static constexpr size_t logBytes = 4096;
 
 namespace {
 
@@ -44,17 +43,11 @@ private:
     Expected<std::string> code = files.text(name, maxCodeBytes);
     if (!code)
       return code.takeError();
-    std::string log(logBytes, '\0');
-    CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
-    void *values[] = {log.data(), reinterpret_cast<void *>(logBytes)};
-    CUlibrary library = nullptr;
-    result = driver.entries().cuLibraryLoadData(&library, code->c_str(), options, values, 2, nullptr, nullptr, 0);
+    LoadedCode loaded = loadCode(driver, *code);
+    result = loaded.result;
     if (result == CUDA_SUCCESS)
-      return CodeLibrary(driver, library);
-    Error error = driver.failure(callName<&Cuda::cuLibraryLoadData>, result);
-    const std::string said = log.substr(0, log.find_first_of(std::string("\n\0", 2)));
-    error.message += " on kernel " + shortened(kernel.name) + " of " + name +
-                     (said.empty() ? "" : ": " + shortened(said, maxQuoted));
+      return std::move(loaded.library);
+    Error error = loaded.failure(driver, "kernel " + shortened(kernel.name) + " of " + name);
     if (reason.empty())
       error.remedy = "install a driver that knows code of ptxas " + shortened(device.ptxas) +
                      ", or compile with an earlier ptxas, which K2C_PTXAS names";
@@ -84,14 +77,11 @@ Expected<Modules> Modules::load(const Driver &driver, const GpuFacts &gpu, const
       Expected<CodeLibrary> library = loader.load(*files, kernel);
       if (!library)
         return library.takeError();
-      CUkernel entry = nullptr;
-      if (Status has = driver.call<&Cuda::cuLibraryGetKernel>(&entry, library->get(), kernel.hash.c_str()); !has) {
-        Error error = has.takeError();
-        error.message += " on entry " + shortened(kernel.hash) + " of " + loader.file();
-        return error;
-      }
+      Expected<CUkernel> entry = kernelNamed(driver, *library, kernel.hash, loader.file());
+      if (!entry)
+        return entry.takeError();
       modules.libraries.push_back(std::move(*library));
-      found = known.emplace(kernel.hash, entry).first;
+      found = known.emplace(kernel.hash, *entry).first;
     }
     modules.kernels.push_back(found->second);
   }

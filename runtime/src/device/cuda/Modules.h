@@ -2,8 +2,9 @@
 #ifndef K2RT_DEVICE_CUDA_MODULES_H
 #define K2RT_DEVICE_CUDA_MODULES_H
 
-#include "device/cuda/Context.h"
+#include "base/GpuHandles.h"
 #include "program/FileList.h"
+#include "program/Manifest.h"
 #include <vector>
 
 namespace k2c::runtime {

@@ -2,7 +2,7 @@
 #ifndef K2RT_DEVICE_CUDA_RECORDEDSTEP_H
 #define K2RT_DEVICE_CUDA_RECORDEDSTEP_H
 
-#include "device/cuda/Driver.h"
+#include "base/GpuHandles.h"
 #include "engine/Trace.h"
 #include "k2rt/program.h"
 #include "program/Bundle.h"

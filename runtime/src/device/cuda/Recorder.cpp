@@ -1,7 +1,8 @@
-// While a stream is captured, a launch is a node.
+// The program runs its step function once, on one worker, while a stream is captured: what it enqueues becomes nodes,
+// and whatever else it calls is refused, as it is for programs of processors.
 //
-// A failure in the middle ends the capture all the same: the stream and what it captured are given back. Programs are
-// hostile input as manifests are, so each number of a grid is held against a bound: their product fits 64 bits.
+// Programs are hostile input as manifests are, so each number of a grid is held against a bound: their product fits 64
+// bits.
 #include "device/cuda/Recorder.h"
 #include "base/Utf8.h"
 #include <algorithm>
@@ -51,20 +52,10 @@ Expected<RecordedStep> Recorder::record(k2rt_ir_step_fn entry, int64_t rows, CUs
   if (!beside)
     return beside.takeError();
   branches.emplace(std::move(*beside));
-  if (Status begun = driver.call<&Cuda::cuStreamBeginCapture_v2>(stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL); !begun)
-    return begun.takeError();
-  Status captured = capture(entry);
-  CUgraph made = nullptr;
-  Status ended = driver.call<&Cuda::cuStreamEndCapture>(stream, &made);
-  const Graph graph(driver, made);
-  if (!captured)
-    return captured.takeError();
-  if (!ended)
-    return ended.takeError();
-  CUgraphExec executable = nullptr;
-  if (Status built = driver.call<&Cuda::cuGraphInstantiateWithFlags>(&executable, graph.get(), 0ull); !built)
-    return built.takeError();
-  return RecordedStep{GraphExecutable(driver, executable), std::move(launches), std::move(times)};
+  Expected<GraphExecutable> graph = captureGraph(driver, stream, [&] { return capture(entry); });
+  if (!graph)
+    return graph.takeError();
+  return RecordedStep{std::move(*graph), std::move(launches), std::move(times)};
 }
 
 Status Recorder::capture(k2rt_ir_step_fn entry) {
@@ -216,14 +207,8 @@ Status Recorder::addNode(const RecordedLaunch &launch, const Branches::Place &pl
       value = first.step;
     parameters.push_back(&value);
   }
-  CUlaunchConfig config = {};
-  config.gridDimX = static_cast<unsigned>(launch.ctas);
-  config.blockDimX = static_cast<unsigned>(device.threads);
-  config.gridDimY = config.gridDimZ = config.blockDimY = config.blockDimZ = 1;
-  config.hStream = place.stream;
-  const auto function = reinterpret_cast<CUfunction>(modules.kernel(static_cast<size_t>(launch.kernel)));
-  return driver.call<&Cuda::cuLaunchKernelEx>(static_cast<const CUlaunchConfig *>(&config), function, parameters.data(),
-                                              nullptr);
+  const CUkernel kernel = modules.kernel(static_cast<size_t>(launch.kernel));
+  return enqueueKernel(driver, {kernel, launch.ctas, device.threads, parameters.data()}, place.stream);
 }
 
 } // namespace k2c::runtime

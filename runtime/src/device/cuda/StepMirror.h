@@ -4,7 +4,7 @@
 #ifndef K2RT_DEVICE_CUDA_STEPMIRROR_H
 #define K2RT_DEVICE_CUDA_STEPMIRROR_H
 
-#include "device/cuda/Driver.h"
+#include "base/GpuHandles.h"
 #include "k2rt/program.h"
 #include "program/Manifest.h"
 #include <array>

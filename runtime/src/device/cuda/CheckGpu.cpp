@@ -1,6 +1,6 @@
 // Whatever can be refused before a context is made is refused before; memory is counted in one, since what it takes
 // itself is gone by then.
-#include "device/cuda/Context.h"
+#include "device/cuda/CheckGpu.h"
 #include "base/FormatBytes.h"
 #include "base/Utf8.h"
 #include <algorithm>
@@ -22,26 +22,6 @@ Status checkGpu(const GpuFacts &gpu, const DeviceFacts &wanted) {
                "choose another with --device, or compile for a topology of this GPU"};
 }
 
-Expected<Context> Context::retain(const Driver &driver, const GpuFacts &gpu) {
-  CUcontext context = nullptr;
-  if (Status kept = driver.call<&Cuda::cuDevicePrimaryCtxRetain>(&context, gpu.device); !kept)
-    return kept.takeError();
-  Context made(driver, gpu, context);
-  if (Status current = made.makeCurrent(); !current)
-    return current.takeError();
-  return made;
-}
-
-Context::Context(Context &&other) noexcept
-    : driver(other.driver), facts(std::move(other.facts)), context(std::exchange(other.context, nullptr)) {}
-
-Context::~Context() {
-  if (context && !driver->abandoned())
-    driver->entries().cuDevicePrimaryCtxRelease_v2(facts.device);
-}
-
-Status Context::makeCurrent() const { return driver->call<&Cuda::cuCtxSetCurrent>(context); }
-
 /// The largest part of what is needed, by name.
 static std::string largestOf(const DeviceNeeds &needs) {
   const std::pair<int64_t, const char *> parts[] = {{needs.weights, "weights"},   {needs.cache, "cache"},
@@ -54,19 +34,19 @@ static std::string largestOf(const DeviceNeeds &needs) {
 /// With every digit: what is needed may exceed what there is by little.
 static std::string exactly(int64_t bytes) { return formatBytes(bytes) + " = " + std::to_string(bytes) + " bytes"; }
 
-Status Context::checkMemory(const DeviceNeeds &needs) const {
+Status checkMemory(const Driver &driver, const GpuFacts &gpu, const DeviceNeeds &needs) {
   size_t free = 0, total = 0;
-  if (Status asked = driver->call<&Cuda::cuMemGetInfo_v2>(&free, &total); !asked)
+  if (Status asked = driver.call<&Cuda::cuMemGetInfo_v2>(&free, &total); !asked)
     return asked;
   const std::string what =
       "the bundle needs " + exactly(needs.total()) + " of device memory, most of it " + largestOf(needs) + "; ";
   const std::string remedy =
       "compile with smaller --max-sequences, --max-context or --step-tokens, or for a GPU with more memory";
   if (needs.total() > static_cast<int64_t>(total))
-    return Error{K2RT_DEVICE_FAILED, placeOf(facts), what + "the device has " + exactly(static_cast<int64_t>(total)),
+    return Error{K2RT_DEVICE_FAILED, placeOf(gpu), what + "the device has " + exactly(static_cast<int64_t>(total)),
                  remedy};
   if (needs.total() - K2RT_GPU_CONTEXT_BYTES > static_cast<int64_t>(free)) // the context is there already
-    return Error{K2RT_DEVICE_FAILED, placeOf(facts),
+    return Error{K2RT_DEVICE_FAILED, placeOf(gpu),
                  what + exactly(static_cast<int64_t>(free)) + " of " + exactly(static_cast<int64_t>(total)) +
                      " are free, other processes have the rest",
                  "end them, choose another with --device, or " + remedy};
