@@ -18,6 +18,9 @@ struct GpuFacts {
   int64_t memory = 0; ///< bytes
 };
 
+/// What devices of the emulated driver are called, before their architecture.
+inline constexpr char emulatedGpu[] = "k2c emulated ";
+
 /// How many devices the driver has. Refuses a driver as readGpu does.
 Expected<int32_t> countGpus(const Driver &driver);
 

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 #include "Driver.h"
 #include "Image.h"
+#include "base/Gpu.h"
 
 #include <algorithm>
 
@@ -16,7 +17,7 @@ namespace {
 /// CUDA 13.0, whose compiler of PTX knows 9.0.
 constexpr int driverVersion = 13000;
 
-int attributeOf(const Arch &arch, CUdevice_attribute attribute) {
+int attributeOf(const Settings &settings, CUdevice_attribute attribute) {
   switch (attribute) {
   case CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK:
     return 1024;
@@ -25,21 +26,21 @@ int attributeOf(const Arch &arch, CUdevice_attribute attribute) {
   case CU_DEVICE_ATTRIBUTE_CLOCK_RATE:
     return 1980000;
   case CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT:
-    return multiprocessors;
+    return static_cast<int>(settings.multiprocessors);
   case CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE:
     return 3201000;
   case CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH:
     return 6144;
   case CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE:
-    return 60 << 20;
+    return static_cast<int>(settings.l2Bytes);
   case CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR:
     return 2048;
   case CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING:
     return 1;
   case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR:
-    return arch.major;
+    return settings.arch.major;
   case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR:
-    return arch.minor;
+    return settings.arch.minor;
   case CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR:
     return 65536;
   case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN:
@@ -107,7 +108,7 @@ CUresult cuDeviceGetName(char *name, int bytes, CUdevice device) {
   return enterDevice(Entry::cuDeviceGetName, device, [&](Driver &driver, Device &) {
     if (!name || bytes <= 0)
       return CUDA_ERROR_INVALID_VALUE;
-    const std::string text = "k2c emulated " + driver.settings.archName;
+    const std::string text = k2c::emulatedGpu + driver.settings.archName;
     const size_t copied = text.copy(name, static_cast<size_t>(bytes) - 1);
     name[copied] = 0;
     return CUDA_SUCCESS;
@@ -116,7 +117,7 @@ CUresult cuDeviceGetName(char *name, int bytes, CUdevice device) {
 
 CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, CUdevice device) {
   return enterDevice(Entry::cuDeviceGetAttribute, device, [&](Driver &driver, Device &) {
-    const int known = attributeOf(driver.settings.arch, attribute);
+    const int known = attributeOf(driver.settings, attribute);
     if (known < 0)
       return refuse(CUDA_ERROR_INVALID_VALUE, "device attribute " + std::to_string(static_cast<int>(attribute)) +
                                                   " is not emulated; ask for one of base/CudaDriver.h");

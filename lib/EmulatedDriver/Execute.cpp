@@ -79,7 +79,7 @@ void Driver::begin(const KernelLaunch &launch) {
     given.parameters.push_back(value.data());
   ptx::Options options;
   options.seed = queue.random();
-  options.residentCtas = multiprocessors;
+  options.residentCtas = static_cast<uint32_t>(settings.multiprocessors);
   options.isStrict = settings.isStrict;
   if (settings.instructions != 0)
     options.maxInstructions = settings.instructions;

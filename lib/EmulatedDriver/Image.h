@@ -10,8 +10,6 @@
 
 namespace k2c::emulated {
 
-/// Blocks of a launch that are resident at a time, as on an H200.
-constexpr int multiprocessors = 132;
 /// Bytes of shared memory that a block may have: without asking for more, and at most.
 constexpr uint64_t defaultShared = uint64_t(48) << 10, maxShared = uint64_t(227) << 10;
 

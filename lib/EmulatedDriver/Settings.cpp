@@ -32,8 +32,8 @@ Error invalid(const char *name, const std::string &value, std::string remedy) {
 /// A variable that begins as ours do and is none of them.
 Status checkNames() {
   constexpr std::string_view prefix = "K2C_EMULATED_";
-  constexpr std::string_view known[] = {"DEVICES",      "MEMORY",           "ARCH", "SEED", "STRICT",
-                                        "INSTRUCTIONS", "LATE_ALLOCATIONS", "FAIL", "CALLS"};
+  constexpr std::string_view known[] = {"DEVICES", "MEMORY",       "MULTIPROCESSORS",  "L2",   "ARCH", "SEED",
+                                        "STRICT",  "INSTRUCTIONS", "LATE_ALLOCATIONS", "FAIL", "CALLS"};
   for (char **variable = environ; *variable; ++variable) {
     const std::string_view text = *variable, name = text.substr(0, text.find('='));
     if (name.substr(0, prefix.size()) == prefix &&
@@ -142,6 +142,8 @@ Expected<Settings> Settings::read() {
   uint64_t devices = settings.devices, isStrict = 0, allowsLate = 0;
   for (Status status : {checkNames(), readNumber("K2C_EMULATED_DEVICES", 1, 16, devices),
                         readNumber("K2C_EMULATED_MEMORY", 1, uint64_t(1) << 50, settings.memoryBytes),
+                        readNumber("K2C_EMULATED_MULTIPROCESSORS", 1, 1024, settings.multiprocessors),
+                        readNumber("K2C_EMULATED_L2", 1, (uint64_t(1) << 31) - 1, settings.l2Bytes),
                         readNumber("K2C_EMULATED_SEED", 0, ~uint64_t(0), settings.seed),
                         readNumber("K2C_EMULATED_STRICT", 0, 1, isStrict),
                         readNumber("K2C_EMULATED_INSTRUCTIONS", 0, ~uint64_t(0), settings.instructions),

@@ -2,6 +2,8 @@
 //
 //   K2C_EMULATED_DEVICES=N            devices, 1 to 16; 1
 //   K2C_EMULATED_MEMORY=BYTES         of a device; 141000000000
+//   K2C_EMULATED_MULTIPROCESSORS=N    of a device, each of which runs one CTA at a time; 132
+//   K2C_EMULATED_L2=BYTES             that a device states; 62914560
 //   K2C_EMULATED_ARCH=sm_NN           of all devices; sm_90a
 //   K2C_EMULATED_SEED=N               of what is drawn: which operation is next, which warp; 1
 //   K2C_EMULATED_STRICT=0|1           whether races between threads are errors; 0
@@ -45,6 +47,8 @@ struct Failure {
 struct Settings {
   uint32_t devices = 1;
   uint64_t memoryBytes = 141000000000;
+  uint64_t multiprocessors = 132; ///< and blocks of a launch that are resident at a time, as on an H200
+  uint64_t l2Bytes = 60 << 20;
   std::string archName = "sm_90a";
   Arch arch{9, 0, 'a'};
   uint64_t seed = 1;

@@ -63,6 +63,19 @@ TEST(Devices, TheDriverSaysWhatItIs) {
   EXPECT_TRUE(says(text, "device attribute 9 is not emulated; ask for one of base/CudaDriver.h"));
 }
 
+TEST(Devices, ADeviceStatesTheSizesThatItIsToldTo) {
+  const auto expectSizes = [](TestDriver &driver, int bytes, int multiprocessors) {
+    int value = 0;
+    EXPECT_EQ(driver.cuDeviceGetAttribute(&value, CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE, 0), CUDA_SUCCESS);
+    EXPECT_EQ(value, bytes);
+    EXPECT_EQ(driver.cuDeviceGetAttribute(&value, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, 0), CUDA_SUCCESS);
+    EXPECT_EQ(value, multiprocessors);
+  };
+  run({}, [&](TestDriver &driver) { expectSizes(driver, 60 << 20, 132); });
+  run({{"K2C_EMULATED_L2", "4096"}, {"K2C_EMULATED_MULTIPROCESSORS", "4"}},
+      [&](TestDriver &driver) { expectSizes(driver, 4096, 4); });
+}
+
 TEST(Devices, CallsNeedADriverAndAContext) {
   const Outcome outcome = runApart({}, [] {
     Api driver;
@@ -240,6 +253,10 @@ TEST(Settings, BadValuesAreErrorsOfInit) {
             driver + "K2C_EMULATED_STRICT: is 'yes'; give a number from 0 to 1\n");
   EXPECT_EQ(refusal({{"K2C_EMULATED_MEMORY", "0"}}),
             driver + "K2C_EMULATED_MEMORY: is '0'; give a number from 1 to 1125899906842624\n");
+  EXPECT_EQ(refusal({{"K2C_EMULATED_L2", "2147483648"}}),
+            driver + "K2C_EMULATED_L2: is '2147483648'; give a number from 1 to 2147483647\n");
+  EXPECT_EQ(refusal({{"K2C_EMULATED_MULTIPROCESSORS", "0"}}),
+            driver + "K2C_EMULATED_MULTIPROCESSORS: is '0'; give a number from 1 to 1024\n");
   EXPECT_EQ(refusal({{"K2C_EMULATED_ARCH", "gfx90a"}}),
             driver + "K2C_EMULATED_ARCH: is 'gfx90a'; give an architecture of PTX, as sm_90a\n");
   for (const std::string value : {"cuMemAlloc:3", "0", "cuInit", "1:CUDA_SUCCESS", "1:CUDA_ERROR"})
