@@ -112,13 +112,12 @@ Status checkClocks(const GpuFacts &gpu, const GpuClocks &clocks) {
   return {};
 }
 
-void estimateRates(const Generation &generation, const GpuClocks &clocks, const std::string &source, Device &device) {
+void estimateRates(const Generation &generation, const GpuClocks &clocks, Device &device) {
   device.memoryRead = {Bandwidth(2.0 * clocks.memoryBits / 8 * clocks.memoryKilohertz * 1e3),
                        "estimate: " + std::to_string(clocks.memoryBits) + " bits twice a cycle at " +
                            formatNumber(clocks.memoryKilohertz * 1e-3, 6) + " MHz, stated by the driver"};
   device.f32 = estimatedRate(generation.f32, clocks);
   device.bf16 = estimatedRate(generation.bf16, clocks);
-  device.l2 = {Bytes(clocks.l2Bytes), source};
 }
 
 } // namespace
@@ -135,7 +134,7 @@ Expected<Topology> cluster::topologyOf(const GpuFacts &gpu, const GpuClocks &clo
   } else if (Status status = checkClocks(gpu, clocks); !status) {
     return status.takeError();
   } else {
-    estimateRates(*generation, clocks, source, topology.device);
+    estimateRates(*generation, clocks, topology.device);
   }
   topology.name = "gpu";
   topology.description = "this machine's " + shortened(gpu.name);
@@ -144,6 +143,8 @@ Expected<Topology> cluster::topologyOf(const GpuFacts &gpu, const GpuClocks &clo
   topology.device.arch = generation->arch;
   topology.device.cores = clocks.multiprocessors;
   topology.device.memory = {Bytes(gpu.memory), source};
+  if (clocks.l2Bytes > 0)
+    topology.device.l2 = {Bytes(clocks.l2Bytes), source};
   return topology;
 }
 
@@ -161,10 +162,14 @@ Expected<Topology> gpuTopology(const std::string &driverFile) {
   Expected<GpuFacts> gpu = readGpu(**driver, 0);
   if (!gpu)
     return unnamed(gpu.error());
-  Expected<GpuClocks> clocks = readClocks(**driver, *gpu);
+  return gpuTopology(**driver, *gpu);
+}
+
+Expected<Topology> gpuTopology(const Driver &driver, const GpuFacts &gpu) {
+  Expected<GpuClocks> clocks = readClocks(driver, gpu);
   if (!clocks)
     return clocks.takeError();
-  return topologyOf(*gpu, *clocks);
+  return topologyOf(gpu, *clocks);
 }
 
 } // namespace k2c

@@ -110,6 +110,8 @@ void readGpu(Mapping &in, Device &device) {
   readRates(in, device);
   if (in.has("l2"))
     in.number("l2", device.l2);
+  if (in.has("l2_read"))
+    in.number("l2_read", Dimension::BytesPerSecond, device.l2Read.emplace());
   if (in.has("kernels"))
     readReachedRates(in, device.cores, device.kernels);
 }
@@ -132,7 +134,7 @@ Expected<Device> readDevice(const YamlDocument &document, const YAML::Node &node
   if (isCpu)
     keys.insert(keys.end(), {"numa", "l1", "l3", "measured"});
   else
-    keys.insert(keys.end(), {"arch", "kernels"});
+    keys.insert(keys.end(), {"arch", "l2_read", "kernels"});
   Mapping in(document, node, "device", keys);
   if (in.has("model"))
     in.text("model", device.model);

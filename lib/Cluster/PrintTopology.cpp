@@ -69,6 +69,8 @@ std::string printDevice(const Device &device) {
     out += line("l1", device.l1, Dimension::Bytes);
   if (cpu || device.l2.value > Bytes(0))
     out += line("l2", device.l2, Dimension::Bytes);
+  if (device.l2Read)
+    out += line("l2_read", *device.l2Read, Dimension::BytesPerSecond);
   if (cpu)
     out += line("l3", device.l3, Dimension::Bytes);
   out += printReachedRates(device.kernels);

@@ -14,7 +14,7 @@ static auto constantsOf(const ReachedRates &of) {
 
 static auto constantsOf(const Device &of) {
   return std::tie(of.kind, of.model, of.arch, of.cores, of.numa, of.memory, of.memoryRead, of.f32, of.bf16, of.fp8,
-                  of.fp4, of.l1, of.l2, of.l3);
+                  of.fp4, of.l1, of.l2, of.l3, of.l2Read);
 }
 
 static auto constantsOf(const Host &of) {

@@ -1,4 +1,9 @@
 //===- PlanDevice.cpp - A program's step on one GPU ----------------------------===//
+//
+// Each kernel is counted on the rows that a step has for it, and takes what its slowest unit takes. Constants are the
+// topology's, each with its source: k2c calibrate, a datasheet, an estimate, or what is assumed here.
+//
+//===----------------------------------------------------------------------===//
 #include "k2c/Planner/PlanDevice.h"
 
 #include "Decide.h"
@@ -32,6 +37,8 @@ const char *DeviceKernelTime::bound() const {
 }
 
 Sourced<Bandwidth> l2Bandwidth(const Device &device) {
+  if (device.l2Read)
+    return *device.l2Read;
   // A multiprocessor of any generation multiplies and adds 64 or 128 times a cycle, and most 128.
   constexpr double flopsACycle = 2 * 128, bytesACycle = 64;
   return {Bandwidth(device.f32.value.value / flopsACycle * bytesACycle),
@@ -72,6 +79,20 @@ template <class Q> std::string stated(const Sourced<Q> &constant) {
   return format(constant.value) + ", " + constant.source;
 }
 
+/// What predictions of this device take from k2c calibrate.
+std::string measuredText(const Device &device) {
+  const std::pair<bool, const char *> constants[] = {{device.f32.isMeasured(), "f32"},
+                                                     {device.memoryRead.isMeasured(), "memory"},
+                                                     {l2Bandwidth(device).isMeasured(), "L2"},
+                                                     {device.kernels.launch.isMeasured(), "launches"}};
+  std::string measured, others;
+  for (const auto &[isMeasured, name] : constants)
+    (isMeasured ? measured : others) += (isMeasured ? measured : others).empty() ? name : std::string(", ") + name;
+  if (measured.empty())
+    return "nothing was measured on this device";
+  return others.empty() ? "all of these were measured" : "measured were " + measured + ", and not " + others;
+}
+
 Remark stepRemark(const char *what, const Prediction &step, int64_t launches, const Device &device) {
   const Seconds launch = device.kernels.launch.value * double(launches);
   std::string text = boundText(what, step) + " (f32 at " + formatNumber(device.f32.value.value * 1e-12, 4) +
@@ -81,7 +102,7 @@ Remark stepRemark(const char *what, const Prediction &step, int64_t launches, co
             (device.kernels.launch.source.empty() ? ", whose time the topology does not state"
                                                   : " at " + stated(device.kernels.launch));
   return {"attach-plan",
-          text + "); nothing was measured on this device",
+          text + "); " + measuredText(device),
           {{"seconds", step.seconds.value},
            {"flop", step.flops.value},
            {"bytes", double(step.bytes.value)},

@@ -33,6 +33,8 @@ TEST(GpuTopology, HasTheRatesOfABuiltInWithTheSameDevices) {
   EXPECT_EQ(device.memoryRead, known.memoryRead);
   EXPECT_EQ(device.memoryRead.source, known.memoryRead.source);
   EXPECT_EQ(device.kernels.launch, known.kernels.launch);
+  EXPECT_EQ(device.l2.value, Bytes(60 << 20));
+  EXPECT_EQ(device.l2.source, device.memory.source);
   EXPECT_TRUE(topology->host);
   EXPECT_EQ(topology->ranks(), 1);
   EXPECT_TRUE(parseTopology(printTopology(*topology), "printed"));

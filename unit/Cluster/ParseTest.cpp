@@ -84,6 +84,19 @@ TEST(Topology, JsonIsReadToo) {
   EXPECT_EQ(topology->device.whole(topology->device.bf16.value), FlopRate(989e12));
 }
 
+// Between L2 and the multiprocessors: of a GPU that was measured; no CPU has it.
+TEST(Topology, TheBandwidthOfL2IsOptional) {
+  Topology topology = *loadTopology("h200x1");
+  EXPECT_FALSE(topology.device.l2Read);
+  topology.device.l2Read = {Bandwidth(5.5e12), "measured"};
+  const Topology again = *parseTopology(printTopology(topology), "again.yaml");
+  ASSERT_TRUE(again.device.l2Read);
+  EXPECT_EQ(again.device.l2Read->value, Bandwidth(5.5e12));
+  EXPECT_EQ(again.device.l2Read->source, "measured");
+  EXPECT_FALSE(isSameMachine(topology, *loadTopology("h200x1")));
+  EXPECT_EQ(errorOf(replaced("l2: 1 MiB", "l2: 1 MiB\n  l2_read: 1 TB/s")).find("t.yaml:12:3: "), 0u);
+}
+
 TEST(Topology, PrintedFilesReadBackTheSame) {
   for (const TopologyName &name : knownTopologies()) {
     if (name.name == "gpu") // asks the driver of this machine

@@ -57,6 +57,8 @@ TEST(PlanDevice, LaunchesAndL2MayBoundAKernel) {
   EXPECT_STREQ(timeOf(1, slow).bound(), "launches");
   fast.device.memoryRead.value = Bandwidth(1e15);
   EXPECT_STREQ(timeOf(1, fast).bound(), "L2");
+  fast.device.l2Read = {Bandwidth(3.2e12), "a measurement"};
+  EXPECT_DOUBLE_EQ(timeOf(1, fast).l2.value, 2 * timeOf(1).l2.value);
 }
 
 // What is decided does not depend on who predicts; kernels multiply in f32, whatever the compute type.
@@ -84,6 +86,19 @@ TEST(PlanDevice, NamesTheSourcesOfItsConstantsAndWhatBoundsKernels) {
   const Remark &kernel = remarkOf(plan, "'linear' in a step of 1 token: 3 launches in at least ");
   EXPECT_EQ(kernel.pass, "device-time");
   EXPECT_TRUE(has(kernel.text, ", bound by launches"));
+  Topology measured = gpu();
+  for (std::string *source : {&measured.device.f32.source, &measured.device.kernels.launch.source})
+    *source = "measured by k2c calibrate, 2026-11-21";
+  auto textOfDecode = [&] {
+    return remarkOf(*planDevice(spec, measured, defaultLimits(spec), {}, {}, {linear(64, 64)}), "decode").text;
+  };
+  EXPECT_TRUE(has(textOfDecode(),
+                  "at 2 us, measured by k2c calibrate, 2026-11-21); measured were f32, launches, and not "
+                  "memory, L2"));
+  measured.device.memoryRead.source = measured.device.f32.source;
+  measured.device.l2Read = {Bandwidth(5e12), measured.device.f32.source};
+  EXPECT_TRUE(has(textOfDecode(), "; L2 at 5 TB/s, measured by k2c calibrate, 2026-11-21; 3 launches"));
+  EXPECT_TRUE(has(textOfDecode(), "); all of these were measured"));
   Topology silent = gpu();
   silent.device.kernels.launch = {};
   const Plan without = *planDevice(spec, silent, defaultLimits(spec), {}, {}, {linear(64, 64)});

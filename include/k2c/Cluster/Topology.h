@@ -21,16 +21,25 @@
 
 namespace k2c {
 
+class Driver;
+struct GpuFacts;
+
 /// Floating-point operations per second; a multiply-add counts as two.
 using FlopRate = Quantity<struct FlopRateTag, double>;
 
 /// Time of `flops` at `rate`.
 constexpr Seconds operator/(Flops flops, FlopRate rate) { return Seconds(flops.value / rate.value); }
 
+/// What the source of a constant that k2c calibrate measured begins with.
+inline constexpr const char *measuredSource = "measured by k2c calibrate";
+
 /// A constant and where it comes from.
 template <class T> struct Sourced {
   T value{};          ///< in base units: bytes, bytes/s, FLOP/s, seconds
   std::string source; ///< a measurement, a datasheet, "assumed: ...", or file:line:column of who wrote it
+
+  /// Whether k2c calibrate measured it.
+  bool isMeasured() const { return source.rfind(measuredSource, 0) == 0; }
 
   /// The same constant, whoever states it.
   bool operator==(const Sourced &other) const { return value == other.value; }
@@ -79,6 +88,7 @@ struct Device {
   Sourced<Bytes> l1;                         ///< cpu: data cache of a core
   Sourced<Bytes> l2;                         ///< cpu: of a core; GPU: of the device, 0 when not stated
   Sourced<Bytes> l3;                         ///< cpu: shared by the cores
+  std::optional<Sourced<Bandwidth>> l2Read;  ///< GPU: between L2 and the multiprocessors; none: not stated
   ReachedRates kernels;                      ///< of a GPU
   std::optional<Calibration> measured;       ///< cpu: what `k2c calibrate` found
 
@@ -164,6 +174,8 @@ Topology hostTopology(const std::string &root = "/");
 /// built-in topology with such devices, or estimates. Errors: no driver or device (K2RT_DEVICE_FAILED), one that k2c
 /// has no code for, several.
 Expected<Topology> gpuTopology(const std::string &driverFile = "libcuda.so.1");
+/// Likewise of one device of a driver that is open.
+Expected<Topology> gpuTopology(const Driver &driver, const GpuFacts &gpu);
 
 /// How many of `cores` cores belong to each NUMA node, of which node n has `processors[n]` processors; empty: all to
 /// one. Fewer cores than processors are spread over the nodes as workers are; a node may then have none, and is left

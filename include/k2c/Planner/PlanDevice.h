@@ -46,7 +46,7 @@ struct DeviceStepTime {
 DeviceStepTime timeOnDevice(const std::vector<ProgramKernel> &program, const Plan &plan, const Prediction &step,
                             const Device &device);
 
-/// Between L2 and the multiprocessors; no topology states it, so the source says what is assumed.
+/// Between L2 and the multiprocessors; where the topology does not state it, the source says what is assumed.
 Sourced<Bandwidth> l2Bandwidth(const Device &device);
 
 /// As planHost, of one GPU: what is decided and what memory is needed are the same, steps take what timeOnDevice says.
