@@ -6,12 +6,12 @@
 //===----------------------------------------------------------------------===//
 #include "k2c/Calibrate/Calibrate.h"
 
+#include "Clock.h"
 #include "Links.h"
 #include "Measurement.h"
 #include "base/Container.h"
 #include "k2c/Cluster/SplitHost.h"
 #include <algorithm>
-#include <ctime>
 
 namespace k2c {
 
@@ -19,16 +19,9 @@ using namespace calibration;
 
 namespace {
 
-std::string today() {
-  std::time_t now = std::time(nullptr);
-  char text[16];
-  std::strftime(text, sizeof text, "%Y-%m-%d", std::gmtime(&now));
-  return text;
-}
-
 /// The rates that a topology has without `measured`: the best that kernels reached.
 void summarize(Device &device, const Calibration &calibration) {
-  std::string source = "measured by k2c calibrate, " + calibration.date;
+  std::string source = std::string(measuredSource) + ", " + calibration.date;
   const TeamRates &all = calibration.teams.back();
   device.memoryRead = {all.read.back().rate, source};
   for (auto [type, rate] : {std::pair{DType::F32, &device.f32}, std::pair{DType::BF16, &device.bf16}})

@@ -1,9 +1,11 @@
-//===- Clock.h - Seconds that only go forward -----------------------------===//
+//===- Clock.h - Seconds that only go forward, and the date ---------------===//
 #ifndef K2C_LIB_CALIBRATE_CLOCK_H
 #define K2C_LIB_CALIBRATE_CLOCK_H
 
 #include <algorithm>
 #include <chrono>
+#include <ctime>
+#include <string>
 
 namespace k2c::calibration {
 
@@ -19,6 +21,14 @@ inline double clockSeconds() {
     least = std::min(least, now() - begin);
   }
   return least;
+}
+
+/// As 2026-11-21.
+inline std::string today() {
+  const std::time_t now = std::time(nullptr);
+  char text[16];
+  std::strftime(text, sizeof text, "%Y-%m-%d", std::gmtime(&now));
+  return text;
 }
 
 } // namespace k2c::calibration

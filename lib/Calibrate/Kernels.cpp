@@ -5,20 +5,11 @@
 //===----------------------------------------------------------------------===//
 #include "Kernels.h"
 
-#include "llvm/ADT/ScopeExit.h"
-#include "llvm/ADT/SmallString.h"
-#include "llvm/Support/FileSystem.h"
+#include "Jobs.h"
 #include <algorithm>
 #include <dlfcn.h>
 
 namespace k2c::calibration {
-
-static std::string textOf(mlir::ModuleOp module) {
-  std::string text;
-  llvm::raw_string_ostream os(text);
-  module.print(os);
-  return text;
-}
 
 Expected<Kernels> Kernels::compile(const std::vector<Probe> &probes, const HostTarget &host,
                                    const CalibrateOptions &options) {
@@ -35,25 +26,24 @@ Expected<Kernels> Kernels::compile(const std::vector<Probe> &probes, const HostT
     auto emit = [&probe, symbol = symbols.back()](mlir::MLIRContext *in) {
       return emitKernel(in, probe.desc, probe.tile, symbol);
     };
-    mlir::OwningOpRef<mlir::ModuleOp> module = emit(&context);
-    if (!module)
-      return Error{probe.desc.name, "no code could be emitted", ""};
-    jobs.push_back({probe.desc.name, textOf(*module), emit});
+    Expected<ObjectJob> job = kernelJob(probe.desc.name, emit, context);
+    if (!job)
+      return job.takeError();
+    jobs.push_back(std::move(*job));
   }
   ObjectOptions objects;
   objects.cacheDir = options.cacheFolder;
   if (options.progress)
     objects.progress = [&](int64_t done, int64_t total) { options.progress("kernels", done, total); };
-  llvm::SmallString<128> folder;
-  if (std::error_code error = llvm::sys::fs::createUniqueDirectory("k2c-calibrate", folder))
-    return Error{"calibration", "cannot make a temporary folder: " + error.message(), "set TMPDIR"};
-  llvm::scope_exit remove([&folder] { llvm::sys::fs::remove_directories(folder); });
-  objects.spareDir = (folder + "/objects").str();
+  Expected<TemporaryFolder> folder = TemporaryFolder::make();
+  if (!folder)
+    return folder.takeError();
+  objects.spareDir = folder->path("objects");
   objects.note = options.note;
   Expected<std::vector<std::string>> paths = compileObjects(jobs, host, objects);
   if (!paths)
     return paths.takeError();
-  std::string path = (folder + "/kernels.so").str();
+  std::string path = folder->path("kernels.so");
   Status linked = linkShared(*paths, symbols, path);
   void *library = linked ? dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL) : nullptr;
   std::string problem = library || !linked ? "" : dlerror();

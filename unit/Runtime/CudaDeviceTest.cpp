@@ -4,6 +4,7 @@
 #include "device/OpenEngine.h"
 #include "engine/Scheduler.h"
 #include "fake/FakeCuda.h"
+#include "fake/FakeGpuBundle.h"
 #include <cstdio>
 #include <fstream>
 #include <functional>

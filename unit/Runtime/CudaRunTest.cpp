@@ -1,6 +1,7 @@
 // A program for a GPU by the commands, over a driver that tests play: flags, captures, what ends a run, `info`, and
 // what the manifest must say of the device.
 #include "fake/FakeCuda.h"
+#include "fake/FakeGpuBundle.h"
 #include "fake/OpenBundle.h"
 #include <cstdlib>
 #include <fstream>

@@ -7,6 +7,8 @@
 
 namespace k2c {
 
+class Driver;
+
 struct CalibrateOptions {
   /// Sizes of teams to measure; empty: one worker, and one for each core.
   std::vector<int64_t> workers;
@@ -25,6 +27,20 @@ struct CalibrateOptions {
 /// more workers than processors; ranks that do not fit
 /// the processors; too little memory.
 Expected<Topology> calibrate(const CalibrateOptions &options);
+
+/// What calibrateGpu found.
+struct GpuCalibration {
+  Topology topology;  ///< `gpu`, whose sources say what was measured
+  Bandwidth fromHost; ///< of copies from pinned memory
+  int64_t runs = 0;   ///< of everything; the least times count
+  double spread = 0;  ///< the most by which a median exceeds its least time: 0.02 is 2 %
+};
+
+/// Likewise of an NVIDIA GPU, device number `device` of the driver: of memory, L2, arithmetic in f32, launches, and the
+/// link to the host where the topology has one. Workers, ranks and `quick` are of processors. An emulated device's
+/// sources say that nothing was measured. Errors: no such device, or one that k2c has no code for; ptxas fails; a call
+/// of the driver fails.
+Expected<GpuCalibration> calibrateGpu(const Driver &driver, int32_t device, const CalibrateOptions &options);
 
 } // namespace k2c
 

@@ -40,6 +40,9 @@ struct LibraryTransport {
   std::string path;    ///< the shared object of this build; "": it has none
 };
 
+/// The driver that runs kernels of a GPU on a processor, for tests.
+inline constexpr const char *emulatedDriverFile = "libk2c-cuda.so";
+
 /// Path of a shared object that this build has in ../lib of the tool; "": it has none.
 std::string libraryOfBuild(const std::string &file);
 

@@ -22,8 +22,6 @@ constexpr const char *runtimeFiles[] = {"tokenizer.json", "tiktoken.model", "tok
                                         "generation_config.json", "config.json"};
 /// The regular-expression library of the tokenizer, opened from the bundle by commands that take or print text.
 constexpr const char *regexLibrary = "libonig.so.5";
-/// Runs the kernels of a GPU on a processor, for tests.
-constexpr const char *emulatedDriver = "libk2c-cuda.so";
 /// What every program of the system loads.
 constexpr const char *systemLibraries[] = {"ld-linux-x86-64.so.2", "libc.so.6", "libm.so.6"};
 
@@ -95,12 +93,12 @@ Status BundleFolder::addRuntime(const std::string &runtime, const std::string &c
 }
 
 Status BundleFolder::addEmulatedDriver() const {
-  const std::string driver = libraryOfBuild(emulatedDriver);
+  const std::string driver = libraryOfBuild(emulatedDriverFile);
   if (driver.empty())
     return {};
   std::error_code error;
   fs::create_directories(fs::path(partial) / "lib", error);
-  return copyFile(driver, fs::path(partial) / "lib" / emulatedDriver);
+  return copyFile(driver, fs::path(partial) / "lib" / emulatedDriverFile);
 }
 
 Status BundleFolder::addLaunch(const LaunchFacts &facts) const {

@@ -1,9 +1,9 @@
-// The driver that tests play (FakeCudaDriver.cpp), as a test directs it, and a bundle for its device.
+// The driver that tests play (FakeCudaDriver.cpp), as a test directs it.
 #ifndef K2C_UNIT_RUNTIME_FAKE_FAKECUDA_H
 #define K2C_UNIT_RUNTIME_FAKE_FAKECUDA_H
 
-#include "fake/FakeBundle.h"
-#include "k2rt/reserve.h"
+#include <cstddef>
+#include <cstdint>
 #include <dlfcn.h>
 #include <string>
 
@@ -38,37 +38,6 @@ private:
     return reinterpret_cast<Function *>(::dlsym(handle, name));
   }
   void *handle;
-};
-
-/// A bundle for it, of PTX and cubins: CTAs of 64 threads and two workers each, at most 3 in a launch. `mistake`: what
-/// its program does.
-class FakeGpuBundle : public FakeBundle {
-public:
-  explicit FakeGpuBundle(const std::string &mistake = "sound") : FakeBundle("fake_gpu_" + mistake) {
-    const k2rt_limits limits = {48, 4, 1000, 1, 97, 0, 0};
-    manifest["device"] = {{"kind", "cuda"},
-                          {"arch", "sm_90a"},
-                          {"threads", 64},
-                          {"workers_per_cta", 2},
-                          {"ctas", 3},
-                          {"code", "cubin"},
-                          {"ptxas", "13.0.88"},
-                          {"memory_bytes", int64_t(80) << 30},
-                          {"reserve_bytes", k2rt_gpu_reserve_bytes(&limits)}};
-    for (int kernel = 0; kernel < 4; ++kernel) {
-      const std::string hash = "k" + std::to_string(kernel);
-      manifest["kernels"][kernel]["hash"] = hash;
-      manifest["kernels"][kernel]["arguments"] = 5;
-      writeFile("ptx/" + hash + ".ptx", "fake " + hash);
-      writeFile("cubin/" + hash + ".cubin", "fake cubin of " + hash);
-    }
-    write();
-  }
-  /// Leaves PTX alone.
-  void leaveCubinsOut() {
-    manifest["device"]["code"] = "ptx";
-    write();
-  }
 };
 
 } // namespace k2c::runtime

@@ -32,8 +32,8 @@ struct Operation {
 };
 
 struct State {
-  std::map<std::string, long> settings = {{"version", 12040},   {"devices", 1},      {"major", 9}, {"minor", 0},
-                                          {"total", 80l << 30}, {"free", 79l << 30}, {"hang", 0},  {"ctas", 3}};
+  std::map<std::string, long> settings = {{"version", 12040},  {"devices", 1}, {"major", 9},    {"total", 80l << 30},
+                                          {"free", 79l << 30}, {"ctas", 3},    {"threads", 64}, {"arguments", 5}};
   std::map<std::string, int> calls;
   std::string failing;
   int failingAt = 0, error = 0;
@@ -166,9 +166,10 @@ FAKE_EXPORT CUresult cuDeviceGetName(char *name, int bytes, CUdevice) {
 }
 FAKE_EXPORT CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, CUdevice) {
   FAKE_ENTRY(cuDeviceGetAttribute);
-  *value = static_cast<int>(attribute == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR   ? state().settings["major"]
-                            : attribute == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR ? state().settings["minor"]
-                                                                                        : 0);
+  *value = static_cast<int>(attribute == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR ? state().settings["major"]
+                            : attribute == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR
+                                ? state().settings["minor"]
+                                : state().settings["attribute" + std::to_string(attribute)]);
   return CUDA_SUCCESS;
 }
 FAKE_EXPORT CUresult cuDeviceTotalMem_v2(size_t *bytes, CUdevice) {
@@ -336,14 +337,14 @@ FAKE_EXPORT CUresult cuLibraryGetKernel(CUkernel *kernel, CUlibrary, const char 
 }
 FAKE_EXPORT CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction function, void **parameters, void **) {
   FAKE_ENTRY(cuLaunchKernelEx);
-  if (config->blockDimX != 64 || config->gridDimX < 1 || config->gridDimX > state().settings["ctas"] ||
-      !state().capturing)
+  if (config->blockDimX != state().settings["threads"] || config->gridDimX < 1 ||
+      config->gridDimX > state().settings["ctas"] || !state().capturing)
     return CUDA_ERROR_INVALID_VALUE;
   Operation operation{Operation::kernel};
   operation.name = reinterpret_cast<const char *>(function);
   operation.launch.assign(static_cast<char *>(parameters[0]),
                           static_cast<char *>(parameters[0]) + sizeof(k2rt_ir_gpu_launch));
-  for (int i = 1; i <= 5; ++i)
+  for (int i = 1; i <= state().settings["arguments"]; ++i)
     operation.arguments.push_back(*static_cast<uint64_t *>(parameters[i]));
   operation.workers = static_cast<int>(config->gridDimX) * 2;
   return enqueue(std::move(operation));
