@@ -19,8 +19,9 @@ bool useTarget(EmitTarget target) {
                           host = *HostTarget::detect();
   current = target == EmitTarget::Avx512 ? &wide : target == EmitTarget::Avx512Bf16 ? &host : &narrow;
   static const NvidiaTarget warps = *NvidiaTarget::forArch("sm_90a");
-  gpu = target == EmitTarget::GpuWarps ? &warps : nullptr;
-  currentWeights = target == EmitTarget::Rows ? WeightLayout::Rows : WeightLayout::Panels;
+  gpu = target == EmitTarget::GpuWarps || target == EmitTarget::GpuRows ? &warps : nullptr;
+  const bool isInRows = target == EmitTarget::Rows || target == EmitTarget::GpuRows;
+  currentWeights = isInRows ? WeightLayout::Rows : WeightLayout::Panels;
   return (target != EmitTarget::Avx512 || host.tileTarget().hasAvx512) &&
          (target != EmitTarget::Avx512Bf16 || host.tileTarget().hasAvx512Bf16);
 }
@@ -31,7 +32,7 @@ void EmitTest::SetUp() {
 }
 
 std::string nameOf(EmitTarget target) {
-  constexpr const char *names[] = {"avx2", "avx512", "avx512bf16", "rows", "gpu_warps"};
+  constexpr const char *names[] = {"avx2", "avx512", "avx512bf16", "rows", "gpu_warps", "gpu_rows"};
   return names[size_t(target)];
 }
 

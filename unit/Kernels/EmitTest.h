@@ -16,8 +16,8 @@
 namespace k2c::test {
 
 /// What emitted kernels are compiled for: x86-64-v3, x86-64-v4, or this machine's CPU with AVX512-BF16.
-/// Rows: x86-64-v3 as a target that reads matrices in rows. GpuWarps: an emulated GPU.
-enum class EmitTarget { Avx2, Avx512, Avx512Bf16, Rows, GpuWarps };
+/// Rows: x86-64-v3 as a target that reads matrices in rows. GpuWarps: an emulated GPU; GpuRows: one that reads them so.
+enum class EmitTarget { Avx2, Avx512, Avx512Bf16, Rows, GpuWarps, GpuRows };
 std::string nameOf(EmitTarget target);
 
 /// Makes `target` that of the running test. False: the machine lacks it.
@@ -44,7 +44,7 @@ protected:
       [](const auto &info) { return nameOf(info.param); })
 
 #define K2C_EMIT_ROWS(Fixture)                                                                                         \
-  INSTANTIATE_TEST_SUITE_P(EmitInRows, Fixture, testing::Values(EmitTarget::Rows),                                     \
+  INSTANTIATE_TEST_SUITE_P(EmitInRows, Fixture, testing::Values(EmitTarget::Rows, EmitTarget::GpuRows),                \
                            [](const auto &info) { return nameOf(info.param); })
 
 /// The kernel for the target of the running test. Kernels live as long as the process.

@@ -58,28 +58,34 @@ public:
   }
   PanelVector weights(const Panel &panel, const Columns &columns, Value k, Value scale) const override {
     Value lane = laneColumns(panel, columns);
-    int64_t part = columns.part * matrix.partColumns() * layout.rowBytes();
-    Value base = b.atBytes(panel.address, b.add(b.mul(k, byteWidth(matrix.type)), part));
+    int64_t partBytes = matrix.partColumns() * layout.rowBytes();
+    Value base = b.atBytes(panel.address, b.add(b.mul(k, byteWidth(matrix.type)), columns.part * partBytes));
     Type element = matrix.type == DType::F32    ? b.f32()
                    : matrix.type == DType::BF16 ? b.i32()
                                                 : Type(b.builder().getI8Type());
-    Value raw = b.gather(b.vec(element, lanes), base, b.mul(lane, layout.rowBytes()), exists(lane), matrix.type);
+    Value bytes = ofLaneParts(b.mul(lane, layout.rowBytes()), partBytes);
+    Value raw = b.gather(b.vec(element, lanes), base, bytes, exists(lane), matrix.type);
     return scale ? scaledWeights(b, raw, scale) : PanelVector{raw, matrix.type};
   }
   Value scales(const Panel &panel, const Columns &columns, Value k) const override {
     Value lane = laneColumns(panel, columns);
     int64_t rowScales = layout.scaleSteps() * byteWidth(DType::F32);
-    int64_t part = layout.elementBytes() + columns.part * layout.partBlocks() * rowScales;
+    int64_t partBytes = layout.partBlocks() * rowScales;
     Value step = b.mul(b.div(k, matrix.blockRows), byteWidth(DType::F32));
-    Value base = b.atBytes(panel.address, b.add(step, part));
-    Value bytes = b.mul(b.div(lane, matrix.blockColumns), rowScales);
+    Value base = b.atBytes(panel.address, b.add(step, layout.elementBytes() + columns.part * partBytes));
+    Value bytes = ofLaneParts(b.mul(b.div(lane, matrix.blockColumns), rowScales), partBytes);
     return panelScale(b, b.gather(b.vec(b.f32(), lanes), base, bytes, exists(lane), DType::F32));
   }
 
 private:
-  /// The lanes' columns in their part.
+  /// The lanes' columns in their part. A vector as wide as a panel has those of both parts.
   Value laneColumns(const Panel &panel, const Columns &columns) const {
-    return b.add(b.splat(b.add(panel.first, columns.first), lanes), b.laneIds(b.i64(), lanes));
+    Value ids = b.laneIds(b.i64(), lanes);
+    return b.add(b.splat(b.add(panel.first, columns.first), lanes), lanes > width ? b.rem(ids, width) : ids);
+  }
+  /// `bytes` of each lane, from the beginning of its part on, which is `partBytes` behind that before.
+  Value ofLaneParts(Value bytes, int64_t partBytes) const {
+    return lanes > width ? b.add(bytes, b.mul(b.div(b.laneIds(b.i64(), lanes), width), partBytes)) : bytes;
   }
   /// The last panel has lanes beyond the matrix.
   Value exists(Value lane) const { return b.compare(Compare::Lt, lane, matrix.partColumns()); }
