@@ -68,7 +68,8 @@ def Kern_GpuAttr : AttrDef<KernDialect, "Gpu"> {
   let summary = "a GPU that a program is compiled for";
   let description = [{
     NVIDIA's name of the architecture and the multiprocessors; threads of a CTA, the workers that they are, and the CTAs
-    of a launch, at most. `host` is the processor that runs the step function. Lies on the module as `kern.target`.
+    of a launch, at most. `host` is the processor that runs the step function, `weights` the layout in which kernels
+    read matrices. Lies on the module as `kern.target`.
 
     ```mlir
     #kern.gpu<"sm_90a", sms = 132, threads = 128, workers = 4, ctas = 264,
@@ -77,10 +78,11 @@ def Kern_GpuAttr : AttrDef<KernDialect, "Gpu"> {
     [C1] all numbers are positive. [C2] workers divide threads.
   }];
   let parameters = (ins StringRefParameter<>:$arch, "int64_t":$sms, "int64_t":$threads, "int64_t":$workers,
-                        "int64_t":$ctas, "::k2c::kern::CpuAttr":$host);
+                        "int64_t":$ctas, "::k2c::kern::CpuAttr":$host,
+                        DefaultValuedParameter<"::k2c::kern::WeightLayout", "WeightLayout::Panels">:$weights);
   let assemblyFormat = [{
     `<` $arch `,` `sms` `=` $sms `,` `threads` `=` $threads `,` `workers` `=` $workers `,` `ctas` `=` $ctas `,`
-    `host` `=` $host `>`
+    `host` `=` $host (`,` `weights` `=` $weights^)? `>`
   }];
   let genVerifyDecl = 1;
 }

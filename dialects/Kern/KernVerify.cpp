@@ -26,7 +26,7 @@ LogicalResult CpuAttr::verify(function_ref<InFlightDiagnostic()> emitError, Stri
 
 /// [C1], [C2] of gpu.
 LogicalResult GpuAttr::verify(function_ref<InFlightDiagnostic()> emitError, StringRef arch, int64_t sms,
-                              int64_t threads, int64_t workers, int64_t ctas, CpuAttr) {
+                              int64_t threads, int64_t workers, int64_t ctas, CpuAttr, WeightLayout) {
   for (int64_t size : {sms, threads, workers, ctas})
     if (size <= 0)
       return emitError() << "'#kern.gpu' [C1] expects positive sizes of '" << arch << "', got " << size;

@@ -87,6 +87,7 @@ PipelineOptions CompilePipeline::pipelineOptions() const {
   }
   p.plan.l1Bytes = inputs.target.l1Bytes;
   p.plan.l2Bytes = inputs.target.l2Bytes;
+  p.plan.weights = inputs.planOptions.weights == WeightLayout::Rows ? "rows" : "panels";
   p.plan.expandedFrom = decided.expandedFrom;
   p.plan.without.assign(options.without.begin(), options.without.end());
   p.plan.tileChoice = options.tileChoice;

@@ -37,26 +37,31 @@ static PlannedOperand operand(const WeightFamily &family, const char *part, cons
 
 /// Blocks stay as stored. `rows` of W's rows begin anew with every matrix, head or slice, so that no scale straddles
 /// them; `transposed`: the columns of the layout are those of the published matrix.
-static PanelLayout stored(Matrix matrix, const WeightFamily &family, int64_t rows, bool transposed = false) {
+static Matrix stored(Matrix matrix, const WeightFamily &family, int64_t rows, bool transposed = false) {
   if (!family.blocks)
-    return {matrix};
+    return matrix;
   matrix.type = DType::F8E4M3;
   matrix.blockColumns = std::gcd(family.blocks->rows, rows);
   matrix.blockRows = family.blocks->columns;
   if (transposed)
     std::swap(matrix.blockColumns, matrix.blockRows);
-  return {matrix};
+  return matrix;
+}
+
+static Transform lying(const Matrix &matrix, WeightLayout layout) {
+  return std::visit([](const auto &known) -> Transform { return known; }, layoutOf(matrix, layout));
 }
 
 /// W_kvb [heads * (nope + value)][latent].
 static void addLatentExpansion(const WeightFamily &family, const AttentionSizes &sizes, int64_t expandedFrom,
-                               int64_t tp, std::vector<PlannedOperand> &operands) {
+                               const RankParts &rank, std::vector<PlannedOperand> &operands) {
   DType type = packedType(family);
-  int64_t latent = sizes.absorbedValue, head = family.shape[0] / sizes.heads, heads = sizes.heads / tp;
+  int64_t latent = sizes.absorbedValue, head = family.shape[0] / sizes.heads, heads = sizes.heads / rank.tp;
   int64_t nope = head - sizes.value;
-  PanelLayout uk = stored({type, heads, nope, latent}, family, head);
-  PanelLayout absorbed = stored({type, heads, latent, nope}, family, head, /*transposed=*/true);
-  PanelLayout uv = stored({type, heads, sizes.value, latent}, family, std::gcd(head, nope));
+  const Transform uk = lying(stored({type, heads, nope, latent}, family, head), rank.weights);
+  const Transform absorbed =
+      lying(stored({type, heads, latent, nope}, family, head, /*transposed=*/true), rank.weights);
+  const Transform uv = lying(stored({type, heads, sizes.value, latent}, family, std::gcd(head, nope)), rank.weights);
   if (expandedFrom >= 0)
     operands.push_back(operand(family, ".uk", uk, Use::Expanded));
   if (expandedFrom != 0)
@@ -66,7 +71,7 @@ static void addLatentExpansion(const WeightFamily &family, const AttentionSizes 
 
 /// `unitRows`: rows of one head where the frontend cuts the matrix in heads, those of a rank where they are a part of
 /// the vocabulary, else 0. `rows` and `columns`: of the family, how many the rank has.
-static PlannedOperand plainOperand(const WeightFamily &family, int64_t unitRows, int64_t expertSlots, int64_t rows,
+static PlannedOperand plainOperand(const WeightFamily &family, int64_t unitRows, const RankParts &rank, int64_t rows,
                                    int64_t columns) {
   DType type = packedType(family);
   int64_t layers = family.layerCount(), parts = std::max<int64_t>(1, int64_t(family.alternatives.size()));
@@ -74,13 +79,16 @@ static PlannedOperand plainOperand(const WeightFamily &family, int64_t unitRows,
     return operand(family.id, StageEnd::First, RowMajor{type, rows * columns}, Use::Lookup);
   if (family.shape.size() < 2)
     return operand(family, "", RowMajor{type, parts * rows}, Use::Every);
-  const int64_t experts = family.experts ? expertSlots : 0, matrices = std::max<int64_t>(1, experts);
-  PanelLayout layout = stored({type, matrices, parts * rows, columns, parts == 2 ? 2 : 1}, family, unitRows);
+  const int64_t experts = family.experts ? rank.expertSlots : 0, matrices = std::max<int64_t>(1, experts);
+  const Transform layout =
+      lying(stored({type, matrices, parts * rows, columns, parts == 2 ? 2 : 1}, family, unitRows), rank.weights);
   Use use = family.experts ? Use::Chosen : family.id == "head" ? Use::Logits : Use::Every;
   return operand(family, "", layout, use, double(layers * parts * family.elements()), experts);
 }
 
-RankParts rankParts(const Plan &plan) { return {plan.expertSlots, plan.layout.tp, plan.layout.etp, plan.layout.vocab}; }
+RankParts rankParts(const Plan &plan) {
+  return {plan.expertSlots, plan.layout.tp, plan.layout.etp, plan.layout.vocab, plan.weights};
+}
 
 std::vector<PlannedOperand> operandsOf(const ModelSpec &spec, int64_t expandedFrom, const Limits &limits,
                                        RankParts rank) {
@@ -103,14 +111,15 @@ std::vector<PlannedOperand> operandsOf(const ModelSpec &spec, int64_t expandedFr
     if (cut != heads.end())
       unit = family.shape[0] / cut->second;
     if (mla && family.id == "kv_b")
-      addLatentExpansion(family, attentionSizes(*mla), expandedFrom, rank.tp, operands);
+      addLatentExpansion(family, attentionSizes(*mla), expandedFrom, rank, operands);
     else
-      operands.push_back(plainOperand(family, unit, rank.expertSlots, rows,
-                                      family.shape.back() / ranksOf(family, MatrixCut::Columns)));
+      operands.push_back(
+          plainOperand(family, unit, rank, rows, family.shape.back() / ranksOf(family, MatrixCut::Columns)));
   }
   if (const WeightFamily *embed = spec.find("embed"); embed && spec.tiedEmbeddings)
-    operands.push_back(operand("head", StageEnd::Last, PanelLayout{{packedType(*embed), 1, spec.vocab, spec.hidden}},
-                               Use::Logits, double(embed->elements())));
+    operands.push_back(operand("head", StageEnd::Last,
+                               lying({packedType(*embed), 1, spec.vocab, spec.hidden}, rank.weights), Use::Logits,
+                               double(embed->elements())));
   for (const auto &[name, rope] : spec.ropes)
     operands.push_back(
         operand(name, StageEnd::All, Table{limits.maxContext * rope.dims * 4, "", nullptr}, Use::Lookup));

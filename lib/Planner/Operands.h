@@ -40,6 +40,7 @@ struct RankParts {
   int64_t tp = 1;          ///< ranks that have parts of its layers' weights (TensorParts.h)
   int64_t etp = 1;         ///< ranks that have parts of each of these experts
   int64_t vocab = 1;       ///< ranks that have columns of its embedding and rows of its head
+  WeightLayout weights{};  ///< in which kernels read its matrices
 };
 RankParts rankParts(const Plan &plan);
 

@@ -171,6 +171,7 @@ Expected<Plan> planner::decide(const ModelSpec &spec, const Topology &topology, 
   plan.compute = options.compute;
   plan.computeReason = options.computeReason;
   plan.mla = options.mla;
+  plan.weights = options.weights;
   const AttentionSizes sizes = attentionLayers(spec).front().sizes;
   plan.expandedFrom = expandedFrom(sizes, options.mla);
 

@@ -33,9 +33,15 @@ struct AttachPlan : impl::AttachPlanBase<AttachPlan> {
       return b.getStrArrayAttr(SmallVector<StringRef>(list.begin(), list.end()));
     };
     const ArrayAttr required = features.empty() ? b.getStrArrayAttr({"avx2", "fma"}) : strings(features);
-    auto target =
-        kern::CpuAttr::getChecked(error, &getContext(), StringRef(cpu.getValue()), cores.getValue(), l1Bytes.getValue(),
-                                  l2Bytes.getValue(), required, kern::WeightLayout::Panels);
+    const auto layoutOfWeights = kern::symbolizeWeightLayout(weights.getValue());
+    if (!layoutOfWeights) {
+      report() << "weights are panels or rows, got '" << weights.getValue() << "'";
+      return signalPassFailure();
+    }
+    // What runs kernels reads matrices in this layout.
+    auto target = kern::CpuAttr::getChecked(error, &getContext(), StringRef(cpu.getValue()), cores.getValue(),
+                                            l1Bytes.getValue(), l2Bytes.getValue(), required,
+                                            gpu.empty() ? *layoutOfWeights : kern::WeightLayout::Panels);
     auto machines = dist::TopologyAttr::getChecked(error, &getContext(), StringRef(topology.getValue()),
                                                    ranks.getValue(), nodes.getValue(), ArrayRef<int64_t>(numa));
     auto plan = dist::PlanAttr::getChecked(
@@ -47,8 +53,9 @@ struct AttachPlan : impl::AttachPlanBase<AttachPlan> {
       return signalPassFailure();
     Attribute device = target;
     if (!gpu.empty())
-      device = kern::GpuAttr::getChecked(error, &getContext(), StringRef(gpu.getValue()), sms.getValue(),
-                                         threads.getValue(), workersOfCta.getValue(), ctas.getValue(), target);
+      device =
+          kern::GpuAttr::getChecked(error, &getContext(), StringRef(gpu.getValue()), sms.getValue(), threads.getValue(),
+                                    workersOfCta.getValue(), ctas.getValue(), target, *layoutOfWeights);
     if (!device)
       return signalPassFailure();
     module->setAttr(kern::KernDialect::targetAttrName, device);

@@ -5,6 +5,7 @@
 // RUN: not k2c-opt %s --attach-plan="layout=ep=2,dp=2" 2>&1 | FileCheck %s --check-prefix=RANKS
 // RUN: not k2c-opt %s --attach-plan="layout=ep" 2>&1 | FileCheck %s --check-prefix=LAYOUT
 // RUN: not k2c-opt %s --attach-plan="gpu=sm_90a ctas=0" 2>&1 | FileCheck %s --check-prefix=CTAS
+// RUN: not k2c-opt %s --attach-plan="weights=columns" 2>&1 | FileCheck %s --check-prefix=WEIGHTS
 
 // What an attribute refuses is refused at the module, in the pass's name.
 // EXPANDED: error: attach-plan: '#dist.plan' [C1] expects expanded_from >= -1, got -2
@@ -14,4 +15,5 @@
 // NUMA: error: attach-plan: '#dist.topology' [C2] expects cores on every NUMA node of 'host', got 0
 // RANKS: error: attach-plan: layout 'ep=2,dp=2' is of 2 ranks, the topology has 1
 // LAYOUT: error: attach-plan: --layout: 'ep' is not KEY=VALUE; write ep=8,dp=8
+// WEIGHTS: error: attach-plan: weights are panels or rows, got 'columns'
 module {}

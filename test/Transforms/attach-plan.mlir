@@ -7,8 +7,13 @@
 // RUN: k2c-opt %s --attach-plan="topology=box ranks=2 layout=dp=2,ep=2" --remarks-filter=attach-plan 2>&1 | FileCheck %s --check-prefix=LAYOUT
 
 // RUN: k2c-opt %s --attach-plan="topology=h200x1 gpu=sm_90a sms=132 threads=128 workers-of-cta=4 ctas=264" | FileCheck %s --check-prefix=GPU
+// RUN: k2c-opt %s --attach-plan="gpu=sm_90a weights=rows" | FileCheck %s --check-prefix=GPUROWS
+// RUN: k2c-opt %s --attach-plan="weights=rows" | FileCheck %s --check-prefix=ROWS
 
 // GPU: kern.target = #kern.gpu<"sm_90a", sms = 132, threads = 128, workers = 4, ctas = 264, host = <"x86-64-v3", cores = 1, l1 = 32768, l2 = 1048576, features = ["avx2", "fma"]>>
+// What runs kernels reads matrices in rows.
+// GPUROWS: host = <"x86-64-v3", cores = 1, l1 = 32768, l2 = 1048576, features = ["avx2", "fma"]>, weights = rows>
+// ROWS: kern.target = #kern.cpu<"x86-64-v3", cores = 1, l1 = 32768, l2 = 1048576, features = ["avx2", "fma"], weights = rows>
 // CHECK: module attributes {dist.plan = #dist.plan<layout = "dp=1", expanded_from = 171, without = ["fusion", "prefetch-weights"], tile_choice = 2>, dist.topology = #dist.topology<"box", ranks = 1, numa = [4, 4]>, kern.target = #kern.cpu<"x86-64-v4", cores = 8, l1 = 49152, l2 = 2097152, features = ["avx2", "avx512f"]>} {
 // The last plan counts, and without options a prompt never runs expanded.
 // DEFAULT: dist.plan = #dist.plan<layout = "dp=1", expanded_from = -1>, dist.topology = #dist.topology<"host", ranks = 1>

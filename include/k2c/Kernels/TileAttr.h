@@ -55,8 +55,11 @@ inline TargetInfo targetInfo(kern::CpuAttr cpu) {
 
 /// Of kern.target: #kern.cpu or #kern.gpu.
 inline TargetInfo targetInfo(mlir::Attribute target) {
-  if (mlir::isa<kern::GpuAttr>(target))
-    return gpuTarget();
+  if (auto gpu = mlir::dyn_cast<kern::GpuAttr>(target)) {
+    TargetInfo warp = gpuTarget();
+    warp.weights = weightLayout(gpu.getWeights());
+    return warp;
+  }
   return targetInfo(mlir::cast<kern::CpuAttr>(target));
 }
 

@@ -19,6 +19,8 @@
 
 namespace k2c {
 
+enum class WeightLayout : uint8_t;
+
 /// What a program must be able to hold; compile-time constants of the program.
 struct Limits {
   static constexpr int64_t page = K2RT_PAGE_TOKENS; ///< tokens of one layer in a page of the cache
@@ -92,6 +94,7 @@ struct Plan {
   int64_t ranks = 1;                 ///< in all
   int64_t expertSlots = 0;           ///< of a rank, for the routed experts of a layer; 0: the model has none
   Bytes expertBytes;                 ///< of one such slot, in all layers: of the part that the rank has
+  WeightLayout weights{};            ///< in which kernels read matrices
   DType compute = DType::F32;        ///< activations
   std::string computeReason;         ///< why; may be ""
   MlaForms mla = MlaForms::Phased;   ///< the segment forms that were asked for

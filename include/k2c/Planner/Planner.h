@@ -21,6 +21,7 @@ struct PlanOptions {
   std::string computeReason;  ///< why (ComputeType.h); "" leaves no remark
   std::optional<DType> cache; ///< as compute by default
   MlaForms mla = MlaForms::Phased;
+  WeightLayout weights{}; ///< in which kernels read matrices
   /// One that compiles (CompileLayout.h): the default is that of one rank.
   ParallelLayout layout;
   /// Refuse what the device cannot hold. A shape-only compile looks at models no single device holds: false.

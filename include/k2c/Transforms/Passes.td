@@ -58,6 +58,7 @@ def AttachPlan : Pass<"attach-plan", "::mlir::ModuleOp"> {
     Option<"threads", "threads", "int64_t", "32", "threads of a CTA">,
     Option<"workersOfCta", "workers-of-cta", "int64_t", "32", "workers that the threads of a CTA are">,
     Option<"ctas", "ctas", "int64_t", "1", "CTAs of a launch, at most">,
+    Option<"weights", "weights", "std::string", "\"panels\"", "layout in which kernels read matrices: panels or rows">,
     Option<"expandedFrom", "expanded-from", "int64_t", "-1",
            "new tokens from which a prompt segment of latent attention runs expanded; -1: never">,
     ListOption<"without", "without", "std::string", "optional passes to leave out">,
