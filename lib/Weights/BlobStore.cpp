@@ -67,6 +67,38 @@ static Status writeAll(int fd, const std::string &path, const char *data, int64_
 }
 
 //===----------------------------------------------------------------------===//
+// RangeDigest
+//===----------------------------------------------------------------------===//
+
+void RangeDigest::update(const char *data, int64_t bytes) {
+  hash.update(data, bytes);
+  for (int64_t at = 0; at < bytes;) {
+    const int64_t part = std::min(bytes - at, blobChunkBytes - taken % blobChunkBytes);
+    chunkHash.update(data + at, part);
+    at += part;
+    taken += part;
+    if (taken % blobChunkBytes == 0)
+      endChunk();
+  }
+}
+
+void RangeDigest::endChunk() {
+  chunks.push_back(hashText(chunkHash.value()));
+  chunkHash = RunningHash();
+}
+
+BlobRange RangeDigest::finish(const std::string &name) {
+  const std::vector<char> padding((blobAlignment - taken % blobAlignment) % blobAlignment);
+  update(padding.data(), int64_t(padding.size()));
+  if (taken % blobChunkBytes != 0)
+    endChunk();
+  BlobRange range{name, "", 0, std::exchange(taken, 0), hashText(hash.value()), std::move(chunks), {}};
+  hash = RunningHash();
+  chunks.clear();
+  return range;
+}
+
+//===----------------------------------------------------------------------===//
 // BlobWriter
 //===----------------------------------------------------------------------===//
 
@@ -79,15 +111,11 @@ BlobWriter::~BlobWriter() {
 }
 
 Status BlobWriter::write(const char *data, int64_t bytes) {
-  hash.update(data, bytes);
-  for (int64_t at = 0; at < bytes;) {
-    const int64_t taken = std::min(bytes - at, blobChunkBytes - written % blobChunkBytes);
-    chunkHash.update(data + at, taken);
-    at += taken;
-    written += taken;
-    if (written % blobChunkBytes == 0)
-      endChunk();
-  }
+  digest.update(data, bytes);
+  return append(data, bytes);
+}
+
+Status BlobWriter::append(const char *data, int64_t bytes) {
   while (bytes > 0) {
     const int64_t taken = std::min(bytes, blobChunkBytes - int64_t(pending.size()));
     pending.insert(pending.end(), data, data + taken);
@@ -100,11 +128,6 @@ Status BlobWriter::write(const char *data, int64_t bytes) {
   return Status::success();
 }
 
-void BlobWriter::endChunk() {
-  chunks.push_back(hashText(chunkHash.value()));
-  chunkHash = RunningHash();
-}
-
 Status BlobWriter::flush() {
   Status status = writeAll(file.number, path, pending.data(), int64_t(pending.size()));
   pending.clear();
@@ -112,16 +135,12 @@ Status BlobWriter::flush() {
 }
 
 Status BlobWriter::endRange(const std::string &name) {
-  const std::vector<char> padding((blobAlignment - written % blobAlignment) % blobAlignment);
-  if (Status status = write(padding.data(), int64_t(padding.size())); !status)
-    return status;
-  if (written % blobChunkBytes != 0)
-    endChunk();
-  const int64_t offset = ranges.empty() ? 0 : ranges.back().offset + ranges.back().bytes;
-  ranges.push_back({name, "", offset, std::exchange(written, 0), hashText(hash.value()), std::move(chunks)});
-  hash = RunningHash();
-  chunks.clear();
-  return Status::success();
+  const int64_t written = digest.bytes();
+  BlobRange range = digest.finish(name);
+  const std::vector<char> padding(size_t(range.bytes - written));
+  range.offset = ranges.empty() ? 0 : ranges.back().offset + ranges.back().bytes;
+  ranges.push_back(std::move(range));
+  return append(padding.data(), int64_t(padding.size()));
 }
 
 /// The name of a blob of these ranges.

@@ -27,6 +27,22 @@ namespace k2c::weights {
 
 class BlobStore;
 
+/// Hashes of a range, as a whole and chunk by chunk, while its bytes come.
+class RangeDigest {
+public:
+  void update(const char *data, int64_t bytes);
+  int64_t bytes() const { return taken; }
+  /// The range of that name that the bytes are, zeros behind them up to a whole page. The next byte begins another.
+  BlobRange finish(const std::string &name);
+
+private:
+  void endChunk();
+
+  RunningHash hash, chunkHash;
+  std::vector<std::string> chunks;
+  int64_t taken = 0;
+};
+
 /// The list of finished ranges in the folder.
 inline constexpr const char *finishedList = "finished.txt";
 
@@ -47,7 +63,7 @@ public:
 private:
   friend class BlobStore;
   BlobWriter(const BlobStore &store, std::string path, Descriptor file);
-  void endChunk();
+  Status append(const char *data, int64_t bytes);
   Status flush();
 
   const BlobStore *store;
@@ -55,10 +71,7 @@ private:
   Descriptor file;               ///< none: nothing to remove
   std::vector<BlobRange> ranges; ///< that are complete
   std::vector<char> pending;     ///< at most a huge page that is not yet in the file, across ranges
-  // Of the range that is being written:
-  RunningHash hash, chunkHash;
-  std::vector<std::string> chunks;
-  int64_t written = 0; ///< bytes, those pending included
+  RangeDigest digest;            ///< of the range that is being written
 };
 
 /// The folder. Members may be called from several threads.

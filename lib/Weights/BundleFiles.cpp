@@ -85,7 +85,7 @@ static FileList::value_type readListed(const JsonFields &in, int64_t) {
 
 static Expected<FileList> readList(const std::string &bundle) {
   const std::string path = bundle + "/" + listName;
-  Expected<std::vector<FileList::value_type>> entries = readEntries(path, "files", readListed);
+  auto entries = readListFile(path, [](const JsonFields &root) { return entriesOf(root, "files", readListed); });
   if (!entries)
     return entries.takeError();
   FileList files;
@@ -139,8 +139,8 @@ static Expected<std::vector<fs::path>> strayBlobs(const std::string &bundle) {
     if (const auto *table = std::get_if<Table>(&slot.transform))
       named.insert(table->file);
   // A shape-only bundle has no index yet.
-  if (Expected<std::vector<IndexedSlot>> index = readWeightIndex(bundle))
-    for (const IndexedSlot &slot : *index)
+  if (Expected<WeightIndex> index = readWeightIndex(bundle))
+    for (const IndexedSlot &slot : index->slots)
       for (const std::optional<BlobRange> &range : slot.ranges)
         if (range)
           named.insert(range->file);

@@ -1,6 +1,8 @@
 //===- CheckpointTensors.cpp - A safetensors checkpoint for the packer ------===//
 #include "k2c/Weights/CheckpointTensors.h"
 #include "base/Utf8.h"
+#include <filesystem>
+#include <sys/stat.h>
 
 namespace k2c {
 
@@ -18,6 +20,21 @@ Status CheckpointTensors::read(const std::string &name, int64_t offset, char *ou
     return Error{"tensor '" + shortened(name) + "'",
                  "bytes " + std::to_string(offset) + " to " + std::to_string(offset + count) + " are outside it", ""};
   return checkpoint.read(*tensor, uint64_t(offset), out, uint64_t(count));
+}
+
+TensorPlace CheckpointTensors::place(const std::string &name) const {
+  const TensorInfo &tensor = *checkpoint.find(name);
+  return {int64_t(tensor.fileIndex), int64_t(tensor.begin)};
+}
+
+std::vector<PieceFile> CheckpointTensors::files() const {
+  std::vector<PieceFile> files;
+  for (size_t i = 0; i < checkpoint.files().size(); ++i) {
+    struct stat info{};
+    ::fstat(checkpoint.descriptor(i), &info);
+    files.push_back({std::filesystem::path(checkpoint.files()[i]).filename().string(), int64_t(info.st_size)});
+  }
+  return files;
 }
 
 } // namespace k2c

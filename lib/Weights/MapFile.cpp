@@ -7,7 +7,7 @@
 // `slice` (dimension, from, to), `part` (likewise, of what the slice leaves) and `transpose` are left out where there
 // is none, `stored` (the checkpoint's shape) where the tensor is read as it is. Block-scaled matrices have "scales":
 // [columns, rows] of a block in the layout and "scales":{"name":"model.layers.3...._scale_inv","block":[128,128]} in
-// each source.
+// each source. "reference":true beside the slots says that tensors are not packed.
 //
 //===----------------------------------------------------------------------===//
 #include "Entries.h"
@@ -50,7 +50,7 @@ static Json layoutToJson(const Transform &transform, const std::string &tableFil
 }
 
 static std::string mapText(const WeightMap &map, const std::vector<std::string> &tableFiles) {
-  std::string text = "{\"format\":1,\"slots\":[\n";
+  std::string text = std::string("{\"format\":1,") + (map.isReference ? "\"reference\":true," : "") + "\"slots\":[\n";
   for (const WeightSlot &slot : map.slots) {
     Json json = {{"slot", slot.slot}, {"family", slot.family}, {"layer", nullptr}};
     if (slot.layer)
@@ -181,17 +181,19 @@ static WeightSlot readSlot(const JsonFields &in, int64_t expected) {
 }
 
 Expected<WeightMap> readWeightMap(const std::string &bundle) {
-  Expected<std::vector<WeightSlot>> slots = readEntries(mapPath(bundle), "slots", readSlot);
-  if (!slots)
-    return slots.takeError();
+  Expected<WeightMap> map = readListFile(mapPath(bundle), [](const JsonFields &root) {
+    return WeightMap{entriesOf(root, "slots", readSlot), root.flag("reference", false)};
+  });
+  if (!map)
+    return map;
   int64_t bytes = 0; // check() bounds each slot far below maxMapBytes
-  for (const WeightSlot &slot : *slots)
+  for (const WeightSlot &slot : map->slots)
     if (bytes += rangeBytes(slot); bytes > maxMapBytes)
       return Error{mapPath(bundle),
                    "the blobs up to slot " + std::to_string(slot.slot) + " have " + std::to_string(bytes) +
                        " bytes, more than the " + std::to_string(maxMapBytes) + " accepted",
                    "compile the bundle again"};
-  return WeightMap{std::move(*slots)};
+  return map;
 }
 
 } // namespace k2c

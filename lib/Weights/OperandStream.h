@@ -24,7 +24,9 @@ public:
   Status pack(const Sink &sink);
   /// Reads what `pack` would read, in the same order.
   Status skim();
-  /// After either of the two: 32 hex digits.
+  /// In place of either of the two: the rows of part `part`, to be taken.
+  RowStream &rowsOf(int64_t part) { return parts[size_t(part)]; }
+  /// After pack or skim: 32 hex digits.
   std::string rangeName() const;
 
 private:

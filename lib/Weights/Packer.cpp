@@ -7,6 +7,7 @@
 #include "k2c/Weights/Packer.h"
 
 #include "OperandStream.h"
+#include "Reference.h"
 #include "SlotPacker.h"
 #include "base/Container.h"
 #include "base/Utf8.h"
@@ -91,8 +92,9 @@ void PackRun::work() {
 Expected<PackedSlot> PackRun::packSlot(const WeightSlot &slot) try {
   int64_t counted = 0, bytes = rangeBytes(slot);
   Expected<PackedSlot> result =
-      std::holds_alternative<Table>(slot.transform)
-          ? packTable(slot, tables)
+      std::holds_alternative<Table>(slot.transform) ? packTable(slot, tables)
+      : map.isReference
+          ? referToOperand(slot, tensors, [&](int64_t count) { return counted += count, advance(count); })
           : packOperand(
                 slot, tensors, store, [&](int64_t expert) { return !options.takes || options.takes(slot, expert); },
                 [&](int64_t count) { return counted += count, advance(count); });
@@ -131,12 +133,24 @@ static Status linkInto(const std::string &from, const std::string &to, const std
   return Status::success();
 }
 
+Status checkLayouts(const WeightMap &map) {
+  for (const WeightSlot &slot : map.slots)
+    if (map.isReference)
+      if (Status status = checkReference(slot); !status)
+        return status;
+  return Status::success();
+}
+
 Status checkSources(const WeightMap &map, const TensorSource &tensors) {
   for (const WeightSlot &slot : map.slots) {
     if (std::holds_alternative<Table>(slot.transform))
       continue;
-    if (Expected<OperandStream> stream = OperandStream::open(tensors, slot); !stream)
+    if (map.isReference) {
+      if (Expected<std::vector<FilePiece>> pieces = piecesOf(slot, tensors); !pieces)
+        return pieces.takeError();
+    } else if (Expected<OperandStream> stream = OperandStream::open(tensors, slot); !stream) {
       return stream.takeError();
+    }
   }
   return Status::success();
 }
@@ -146,10 +160,10 @@ static Expected<BlobStore> openStore(const std::string &folder, const std::strin
   Expected<BlobStore> store = BlobStore::open(folder);
   if (!store)
     return store;
-  if (Expected<std::vector<IndexedSlot>> earlier = readWeightIndex(bundle))
-    for (const IndexedSlot &slot : *earlier)
+  if (Expected<WeightIndex> earlier = readWeightIndex(bundle))
+    for (const IndexedSlot &slot : earlier->slots)
       for (const std::optional<BlobRange> &range : slot.ranges)
-        if (range)
+        if (range && range->pieces.empty())
           store->expect(*range);
   return store;
 }
@@ -174,7 +188,9 @@ Expected<PackReport> packWeights(const WeightMap &map, const TensorSource &tenso
     return status.takeError();
 
   PackReport report;
-  std::vector<IndexedSlot> index;
+  WeightIndex index;
+  if (map.isReference)
+    index.files = tensors.files();
   std::set<std::string> linked;
   RunningHash common;
   for (const WeightSlot &slot : map.slots) {
@@ -191,7 +207,7 @@ Expected<PackReport> packWeights(const WeightMap &map, const TensorSource &tenso
         common.update(name.data(), name.size());
       indexed.ranges.push_back(range);
     }
-    index.push_back(std::move(indexed));
+    index.slots.push_back(std::move(indexed));
   }
   if (Status status = writeWeightIndex(index, bundle); !status)
     return status.takeError();

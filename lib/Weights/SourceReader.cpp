@@ -157,6 +157,15 @@ Status SourceReader::readElements(int64_t first, int64_t count, char *out, Runni
   return Status::success();
 }
 
+void SourceReader::visitRows(int64_t first, int64_t count, const VisitRun &visit) const {
+  const int64_t width = byteWidth(storedType), end = (first + count) * matrixColumns;
+  for (int64_t at = first * matrixColumns; at < end;) {
+    const int64_t length = std::min({end - at, part.left(at), slice.left(part.at(at))});
+    visit(source->name, elementAt(at) * width, length * width);
+    at += length;
+  }
+}
+
 void SourceReader::flatten() {
   matrixRows *= matrices * matrixColumns;
   matrices = matrixColumns = 1;
@@ -205,6 +214,16 @@ std::optional<int64_t> RowStream::rowLength() {
   if (current == readers.size())
     return std::nullopt;
   return readers[current].columns();
+}
+
+void RowStream::take(int64_t count,
+                     const std::function<void(const SourceReader &, int64_t first, int64_t rows)> &visit) {
+  while (count > 0 && rowLength()) {
+    const int64_t length = std::min(count, rowsLeftInSource());
+    visit(readers[current], row, length);
+    row += length;
+    count -= length;
+  }
 }
 
 /// The scales of row number `index` of `count` when it begins a group; where it ends one, they must be the same.

@@ -10,6 +10,7 @@
 #include "base/Hash.h"
 #include "k2c/Weights/TensorSource.h"
 #include "k2c/Weights/WeightMap.h"
+#include <functional>
 
 namespace k2c::weights {
 
@@ -18,6 +19,13 @@ class SourceReader {
 public:
   /// Checks name, shape, slices and element type against what is stored. Errors name the tensor and both values.
   static Expected<SourceReader> open(const TensorSource &tensors, const SourceTensor &source, DType packed);
+
+  /// Calls visit(name, byte, bytes) for the runs of stored bytes, in order, that are rows [first, first + count) as
+  /// they are packed: of a source that is stored as it is packed, its rows one behind the other.
+  using VisitRun = std::function<void(const std::string &name, int64_t byte, int64_t bytes)>;
+  void visitRows(int64_t first, int64_t count, const VisitRun &visit) const;
+  /// The same of the scales of row `row`, as readScales has them.
+  void visitScales(int64_t row, int64_t step, const VisitRun &visit) const;
 
   int64_t rows() const { return matrices * (source->transpose ? matrixColumns : matrixRows); }
   int64_t columns() const { return source->transpose ? matrixRows : matrixColumns; }
@@ -80,6 +88,10 @@ public:
   /// The next `count` rows, which have the same number of columns. With `scales`, of block-scaled sources: those of
   /// every `groups.rows` rows. Error: rows of a group differ.
   Status next(int64_t count, char *out, int64_t stride, const ScaleGroups &groups = {}, float *scales = nullptr);
+
+  /// Takes the next `count` rows, or all that are left, without reading them: calls visit(reader, first, rows) for each
+  /// source that has some.
+  void take(int64_t count, const std::function<void(const SourceReader &, int64_t first, int64_t rows)> &visit);
 
   /// Columns of the next row; nothing at the end. Sources without rows are passed over.
   std::optional<int64_t> rowLength();

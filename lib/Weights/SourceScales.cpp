@@ -85,4 +85,9 @@ Status SourceReader::readScales(int64_t row, int64_t step, float *out, RunningHa
   return Status::success();
 }
 
+void SourceReader::visitScales(int64_t row, int64_t step, const VisitRun &visit) const {
+  for (int64_t begin = 0; begin < columns(); begin += step)
+    visit(source->scales->name, blockOf(row, begin) * int64_t(sizeof(float)), sizeof(float));
+}
+
 } // namespace k2c::weights

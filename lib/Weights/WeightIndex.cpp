@@ -1,10 +1,8 @@
-//===- WeightIndex.cpp - weights/index.json and its verification ----------===//
+//===- WeightIndex.cpp - weights/index.json -------------------------------===//
 //
 // Slots of one range are written as the blob that they are; slots of experts as the list of their ranges. Both come
 // back as ranges, so that all who read an index walk over one kind of thing. The file may come from anywhere: names,
 // sizes and hashes are checked before a path is made of them.
-//
-// Verifying reads every named range once, in the order of the files; of a file that cannot be read one line is enough.
 //
 //===----------------------------------------------------------------------===//
 #include "k2c/Weights/WeightIndex.h"
@@ -15,8 +13,7 @@
 #include "k2c/Weights/BundleFiles.h"
 #include "k2c/Weights/WeightMap.h"
 #include <algorithm>
-#include <set>
-#include <tuple>
+#include <filesystem>
 
 namespace k2c {
 
@@ -41,43 +38,63 @@ bool isSound(const BlobRange &range) {
 
 static std::string indexPath(const std::string &bundle) { return bundle + "/weights/index.json"; }
 
+static nlohmann::ordered_json toJson(const BlobRange &range, bool isExpert) {
+  nlohmann::ordered_json json;
+  if (isExpert)
+    json["name"] = range.name;
+  if (range.pieces.empty())
+    json["file"] = range.file;
+  if (isExpert && range.pieces.empty())
+    json["offset"] = range.offset;
+  json.update({{"bytes", range.bytes}, {"xxh3", range.xxh3}, {"chunks", range.chunks}});
+  for (const FilePiece &piece : range.pieces)
+    json["pieces"].push_back({piece.file, piece.offset, piece.bytes, piece.at});
+  return json;
+}
+
 static nlohmann::ordered_json toJson(const IndexedSlot &slot) {
   nlohmann::ordered_json json = {{"slot", slot.slot}, {"name", slot.name}, {"layer", nullptr}};
   if (slot.layer)
     json["layer"] = *slot.layer;
   json["chunk_bytes"] = blobChunkBytes;
   if (!slot.isTable) {
-    if (const std::optional<BlobRange> &blob = slot.ranges[0])
-      json.update({{"file", blob->file}, {"bytes", blob->bytes}, {"xxh3", blob->xxh3}, {"chunks", blob->chunks}});
+    if (const std::optional<BlobRange> &range = slot.ranges[0])
+      json.update(toJson(*range, /*isExpert=*/false));
     return json;
   }
   json["experts"] = nlohmann::ordered_json::array();
   for (const std::optional<BlobRange> &range : slot.ranges)
-    json["experts"].push_back(!range ? nlohmann::ordered_json()
-                                     : nlohmann::ordered_json{{"name", range->name},
-                                                              {"file", range->file},
-                                                              {"offset", range->offset},
-                                                              {"bytes", range->bytes},
-                                                              {"xxh3", range->xxh3},
-                                                              {"chunks", range->chunks}});
+    json["experts"].push_back(range ? toJson(*range, /*isExpert=*/true) : nlohmann::ordered_json());
   return json;
 }
 
-Status writeWeightIndex(const std::vector<IndexedSlot> &slots, const std::string &bundle) {
+Status writeWeightIndex(const WeightIndex &index, const std::string &bundle) {
   // One slot a line: a person can read and compare it.
-  std::string text = "{\"format\":1,\"slots\":[\n";
-  for (const IndexedSlot &slot : slots)
-    text += jsonText(toJson(slot)) + (&slot == &slots.back() ? "\n" : ",\n");
+  std::string text = "{\"format\":1,";
+  if (!index.files.empty()) {
+    nlohmann::ordered_json files = nlohmann::ordered_json::array();
+    for (const PieceFile &file : index.files)
+      files.push_back({{"file", file.name}, {"bytes", file.bytes}});
+    text += "\"files\":" + jsonText(files) + ",";
+  }
+  text += "\"slots\":[\n";
+  for (const IndexedSlot &slot : index.slots)
+    text += jsonText(toJson(slot)) + (&slot == &index.slots.back() ? "\n" : ",\n");
   return replaceFile(indexPath(bundle), text + "]}\n");
 }
 
-/// File, bytes, hash and chunks: what slots and experts have in common.
-static BlobRange readRange(const JsonFields &in) {
+/// Bytes, hash and chunks, and where the bytes are: what slots and experts have in common.
+static BlobRange readRange(const JsonFields &in, const std::vector<PieceFile> &files) {
   BlobRange range;
-  range.file = in.string("file");
   range.bytes = in.integer("bytes", 0, maxBlobBytes);
   range.xxh3 = in.string("xxh3");
-  if (!isBlobName(range.file))
+  if (in.has("pieces"))
+    range.pieces = readFilePieces(in, "pieces", range.bytes, files);
+  else
+    range.file = in.string("file");
+  if (in.has("pieces") && range.pieces.empty())
+    in.fail("pieces", "is empty: a range has one or more");
+  if (range.pieces.empty() && !isBlobName(range.file))
     in.fail("file", "'" + shortened(range.file) + "' is not the name of a blob");
   if (range.bytes % blobAlignment)
     in.fail("bytes", "is " + std::to_string(range.bytes) + ", not a multiple of " + std::to_string(blobAlignment));
@@ -89,16 +106,18 @@ static BlobRange readRange(const JsonFields &in) {
   return range;
 }
 
-static BlobRange readExpert(const JsonFields &in) {
-  BlobRange range = readRange(in);
+static BlobRange readExpert(const JsonFields &in, const std::vector<PieceFile> &files) {
+  BlobRange range = readRange(in, files);
   range.name = in.string("name");
+  if (!range.pieces.empty())
+    return range;
   range.offset = in.integer("offset");
   if (!isSound(range))
     in.fail("", "is no range of whole pages with a name of 32 hex digits and a hash of 16");
   return range;
 }
 
-static IndexedSlot readSlot(const JsonFields &in, int64_t expected) {
+static IndexedSlot readSlot(const JsonFields &in, int64_t expected, const std::vector<PieceFile> &files) {
   IndexedSlot slot;
   slot.slot = in.integer("slot");
   slot.name = in.string("name");
@@ -110,8 +129,8 @@ static IndexedSlot readSlot(const JsonFields &in, int64_t expected) {
   slot.isTable = in.has("experts");
   if (!slot.isTable) {
     slot.ranges.emplace_back();
-    if (in.has("file")) {
-      slot.ranges[0] = readRange(in);
+    if (in.has("file") || in.has("pieces")) {
+      slot.ranges[0] = readRange(in, files);
       slot.ranges[0]->name = slot.ranges[0]->file.substr(0, 32);
     }
     return slot;
@@ -119,71 +138,35 @@ static IndexedSlot readSlot(const JsonFields &in, int64_t expected) {
   for (const std::optional<JsonFields> &expert : in.objectsOrNulls("experts", maxExperts)) {
     slot.ranges.emplace_back();
     if (expert)
-      slot.ranges.back() = readExpert(*expert);
+      slot.ranges.back() = readExpert(*expert, files);
   }
   return slot;
 }
 
-Expected<std::vector<IndexedSlot>> readWeightIndex(const std::string &bundle) {
-  return readEntries(indexPath(bundle), "slots", readSlot);
+Expected<WeightIndex> readWeightIndex(const std::string &bundle) {
+  return readListFile(indexPath(bundle), [](const JsonFields &root) {
+    WeightIndex index;
+    if (root.has("files"))
+      index.files = readPieceFiles(root, "files");
+    index.slots = entriesOf(
+        root, "slots", [&](const JsonFields &in, int64_t expected) { return readSlot(in, expected, index.files); });
+    return index;
+  });
 }
 
-/// What is wrong with the bytes of `range`, of which `digest` was made; "" when nothing is.
-static std::string differenceOf(const BlobRange &range, const FileDigest &digest) {
-  std::string part;
-  if (!range.isWholeBlob())
-    part = "bytes " + std::to_string(range.offset) + " to " + std::to_string(range.offset + range.bytes) + ": ";
-  if (digest.bytes != range.bytes)
-    return part + "has " + std::to_string(digest.bytes) + " bytes, the index says " + std::to_string(range.bytes);
-  if (digest.xxh3 != range.xxh3)
-    return part + "hashes to " + digest.xxh3 + ", the index says " + range.xxh3;
-  if (digest.chunks != range.chunks)
-    return part + "has the hash that the index says, its chunks have others";
-  return "";
-}
-
-Expected<VerifyReport> verifyBundle(const std::string &bundle,
-                                    const std::function<void(int64_t done, int64_t total)> &progress) {
-  Expected<std::vector<IndexedSlot>> slots = readWeightIndex(bundle);
-  if (!slots)
-    return slots.takeError();
-  // File by file; a range that is listed again with other hashes is one more to compare.
-  auto comesBefore = [](const BlobRange *a, const BlobRange *b) {
-    return std::tie(a->file, a->offset, a->bytes, a->xxh3, a->chunks) <
-           std::tie(b->file, b->offset, b->bytes, b->xxh3, b->chunks);
-  };
-  std::set<const BlobRange *, decltype(comesBefore)> ranges(comesBefore);
-  for (const IndexedSlot &slot : *slots)
-    for (const std::optional<BlobRange> &range : slot.ranges)
-      if (range)
-        ranges.insert(&*range);
-  int64_t total = 0; // at most, since an index may claim anything
-  for (const BlobRange *range : ranges)
-    total = std::min(total + range->bytes, int64_t(1) << 62);
-  VerifyReport report;
-  const std::string remedy = "`k2c pack` with the checkpoint writes its blobs again; a table needs `k2c compile`";
-  std::string last, unreadable; // files
-  for (const BlobRange *range : ranges) {
-    if (progress)
-      progress(report.bytes, total);
-    report.files += range->file != last;
-    last = range->file;
-    if (range->file == unreadable)
-      continue;
-    const FilePart part = range->isWholeBlob() ? FilePart() : FilePart{range->offset, range->bytes};
-    Expected<FileDigest> digest = digestBundleFile(bundle, "weights/" + range->file, part);
-    if (!digest) {
-      unreadable = range->file;
-      report.problems.push_back(digest.takeError());
-      if (report.problems.back().remedy.empty())
-        report.problems.back().remedy = remedy;
-      continue;
-    }
-    report.bytes += digest->bytes;
-    if (std::string difference = differenceOf(*range, *digest); !difference.empty())
-      report.problems.push_back({bundle + "/weights/" + range->file, std::move(difference), remedy});
-  }
-  return report;
+Status linkCheckpoint(const std::string &folder, const std::string &bundle) {
+  namespace fs = std::filesystem;
+  const fs::path link = fs::path(bundle) / "weights" / checkpointLink;
+  std::error_code error;
+  const fs::path target = fs::canonical(folder, error);
+  if (!error)
+    fs::remove(link, error);
+  if (!error)
+    fs::create_directory_symlink(target, link, error);
+  if (error)
+    return Error{link.string(), "cannot be a link to " + folder + ": " + error.message(),
+                 "use a file system that has symbolic links, or --weights packed"};
+  return Status::success();
 }
 
 } // namespace k2c

@@ -118,6 +118,14 @@ int64_t WeightMap::experts() const {
   return experts;
 }
 
+int64_t WeightMap::referenceBytes() const {
+  int64_t bytes = 0;
+  for (const WeightSlot &slot : slots)
+    if (isReference && !std::holds_alternative<Table>(slot.transform))
+      bytes += rangeBytes(slot);
+  return bytes;
+}
+
 int64_t WeightMap::totalBytes() const {
   int64_t bytes = 0;
   for (const WeightSlot &slot : slots)

@@ -101,7 +101,8 @@ TEST(JsonWriters, OfWeightIndexes) {
   std::filesystem::create_directories(folder / "weights");
   judge("/slots/0/name", [&](const std::string &text) {
     EXPECT_TRUE(writeWeightIndex(
-        {{0, text, 3, {BlobRange{"", std::string(32, 'c') + ".bin", 0, 8192, "d", {}}}, false}}, folder.path));
+        {{{0, text, 3, {BlobRange{"", std::string(32, 'c') + ".bin", 0, 8192, "d", {}, {}}}, false}}, {}},
+        folder.path));
     return readFile(folder / "weights/index.json");
   });
 }

@@ -273,7 +273,7 @@ TEST(LongContent, OfWeightIndexes) {
   const std::string name(32, 'c'), hash(16, 'd');
   const BlobRange range{name, name + ".bin", 0, 8192, hash, {hash}};
   ASSERT_TRUE(
-      writeWeightIndex({{0, "norm", 3, {range}, false}, {1, "up", 3, {range, std::nullopt}, true}}, folder.path));
+      writeWeightIndex({{{0, "norm", 3, {range}, false}, {1, "up", 3, {range, std::nullopt}, true}}, {}}, folder.path));
   EXPECT_GE(judgeJson(readFile(folder / "weights/index.json"),
                       [&](const std::string &text) {
                         folder.write("weights/index.json", text);

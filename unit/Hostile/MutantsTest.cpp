@@ -203,10 +203,15 @@ TEST_F(Mutants, WeightIndexesOfTheRuntime) {
 TEST_F(Mutants, WeightIndexesOfTheCompiler) {
   const std::string a(32, 'a'), c(32, 'c'), hash(16, 'd');
   const BlobRange embed{a, a + ".bin", 0, 4096, hash, {hash}}, expert{a, c + ".bin", 4096, 8192, hash, {hash}};
-  const std::vector<IndexedSlot> slots = {{0, "embed", std::nullopt, {embed}, false},
-                                          {1, "up", 3, {expert, std::nullopt, expert}, true}};
+  BlobRange pieces{a, "", 0, 4096, hash, {hash}};
+  pieces.pieces = {{0, 8, 100, 0}, {1, 200, 56, 100}};
+  const WeightIndex index = {{{0, "embed", std::nullopt, {embed}, false},
+                              {1, "up", 3, {expert, std::nullopt, expert}, true},
+                              {2, "q", 3, {pieces}, false},
+                              {3, "down", 3, {pieces, std::nullopt}, true}},
+                             {{"a.safetensors", 108}, {"b.safetensors", 256}}};
   std::filesystem::create_directories(folder / "weights");
-  ASSERT_TRUE(writeWeightIndex(slots, folder.path));
+  ASSERT_TRUE(writeWeightIndex(index, folder.path));
   const std::string text = readFile(folder / "weights/index.json");
   judge(200, 100, 13, "index.json", [&](uint32_t seed) {
     folder.write("weights/index.json", Mutator(seed).json(text));

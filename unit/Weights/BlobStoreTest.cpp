@@ -38,7 +38,7 @@ protected:
   /// Packs, calls `change` with the blob's path and packs again.
   std::string refusalAfter(const std::function<void(const fs::path &blob)> &change) {
     EXPECT_EQ(refusal(), "");
-    change(weights / (*readWeightIndex(bundle))[0].ranges[0]->file);
+    change(weights / readWeightIndex(bundle)->slots[0].ranges[0]->file);
     return refusal();
   }
   /// Packs into a shared folder; calls `change` when all is written, but not yet in the bundle.

@@ -50,7 +50,7 @@ Expected<std::string> pack(const MemoryTensors &tensors, WeightSlot slot) {
   if (!report)
     return report.takeError();
   auto index = readWeightIndex(folder.path);
-  return readFile(folder.path + "/weights/" + (*index)[0].ranges[0]->file).substr(0, payload);
+  return readFile(folder.path + "/weights/" + index->slots[0].ranges[0]->file).substr(0, payload);
 }
 
 /// Compares with element (i, j) of the published matrix that `place` names for (matrix, n, k).
@@ -160,7 +160,7 @@ TEST(BlockScaled, ScalesArePartOfTheContent) {
     WeightMap map{{{0, "w", 0, {checkpoint.source("w", {40, 70})}, blocks(1, 40, 70, blockRows, blockColumns)}}};
     TemporaryFolder folder;
     EXPECT_TRUE(packWeights(map, checkpoint.tensors, folder.path));
-    return (*readWeightIndex(folder.path))[0].ranges[0]->file;
+    return readWeightIndex(folder.path)->slots[0].ranges[0]->file;
   };
   EXPECT_EQ(blob(1.0f), blob(1.0f));
   EXPECT_NE(blob(1.0f), blob(2.0f));

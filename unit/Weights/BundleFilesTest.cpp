@@ -28,7 +28,7 @@ struct Bundle {
     EXPECT_TRUE(packWeights(map, tensors, folder.path));
   }
   std::string blob(int slot) {
-    return folder.path + "/weights/" + (*readWeightIndex(folder.path))[slot].ranges[0]->file;
+    return folder.path + "/weights/" + readWeightIndex(folder.path)->slots[slot].ranges[0]->file;
   }
   std::string problem() {
     Expected<VerifyReport> report = verifyBundle(folder.path);
@@ -73,7 +73,7 @@ TEST(Verify, AcceptsWhatWasPacked) {
 
 TEST(Verify, NamesAChangedFileWithBothHashes) {
   Bundle bundle;
-  std::string path = bundle.blob(1), expected = (*readWeightIndex(bundle.folder.path))[1].ranges[0]->xxh3;
+  std::string path = bundle.blob(1), expected = readWeightIndex(bundle.folder.path)->slots[1].ranges[0]->xxh3;
   std::fstream(path, std::ios::in | std::ios::out | std::ios::binary).seekp(4000).put('!').put('?');
   std::string problem = bundle.problem();
   EXPECT_EQ(problem.find(path + ": hashes to "), 0u) << problem;
@@ -139,7 +139,7 @@ TEST(Index, HashesAreXxh3OfTheFile) {
   std::string zeros(4096, 0);
   char expected[17];
   std::snprintf(expected, sizeof expected, "%016llx", (unsigned long long)XXH3_64bits(zeros.data(), zeros.size()));
-  EXPECT_EQ((*readWeightIndex(folder.path))[0].ranges[0]->xxh3, expected);
+  EXPECT_EQ(readWeightIndex(folder.path)->slots[0].ranges[0]->xxh3, expected);
 }
 
 TEST(Index, ChunksAreHashedOneByOne) {
@@ -148,7 +148,7 @@ TEST(Index, ChunksAreHashedOneByOne) {
   tensors.addRandom("t", DType::F32, {2000000});
   const WeightMap map{{{0, "t", {}, {{"t", {2000000}, {}, false}}, RowMajor{DType::F32, 2000000}}}};
   ASSERT_TRUE(packWeights(map, tensors, folder.path));
-  const BlobRange slot = *(*readWeightIndex(folder.path))[0].ranges[0];
+  const BlobRange slot = *readWeightIndex(folder.path)->slots[0].ranges[0];
   const std::string bytes = readFile(folder.path + "/weights/" + slot.file);
   ASSERT_EQ(slot.chunks.size(), 4u);
   for (size_t chunk = 0; chunk < 4; ++chunk) {
@@ -164,14 +164,14 @@ TEST(Index, ChunksAreHashedOneByOne) {
   Expected<PackReport> again = packWeights(map, tensors, folder.path);
   ASSERT_TRUE(again);
   EXPECT_EQ(again->reused, 1);
-  EXPECT_EQ((*readWeightIndex(folder.path))[0].ranges[0]->chunks, slot.chunks);
+  EXPECT_EQ(readWeightIndex(folder.path)->slots[0].ranges[0]->chunks, slot.chunks);
 }
 
 TEST(Verify, NamesAnIndexWhoseChunksAreWrong) {
   Bundle bundle;
-  std::vector<IndexedSlot> slots = *readWeightIndex(bundle.folder.path);
-  slots[1].ranges[0]->chunks[0] = std::string(16, '0');
-  ASSERT_TRUE(writeWeightIndex(slots, bundle.folder.path));
+  WeightIndex index = *readWeightIndex(bundle.folder.path);
+  index.slots[1].ranges[0]->chunks[0] = std::string(16, '0');
+  ASSERT_TRUE(writeWeightIndex(index, bundle.folder.path));
   EXPECT_EQ(bundle.problem(), bundle.blob(1) + ": has the hash that the index says, its chunks have others");
 }
 

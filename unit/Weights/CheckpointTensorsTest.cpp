@@ -32,7 +32,7 @@ TEST(CheckpointTensors, PacksATensorOfAShard) {
   ASSERT_TRUE(report) << report.error().text();
   std::string expected(elements * byteWidth(stored->type), 0);
   ASSERT_TRUE(tensors.read(name, 0, expected.data(), int64_t(expected.size())));
-  std::string packed = readFile(folder.path + "/weights/" + (*readWeightIndex(folder.path))[0].ranges[0]->file);
+  std::string packed = readFile(folder.path + "/weights/" + readWeightIndex(folder.path)->slots[0].ranges[0]->file);
   EXPECT_EQ(packed.substr(0, expected.size()), expected);
 }
 
@@ -60,7 +60,7 @@ TEST(CheckpointTensors, PacksExpertsOfAFamily) {
   Expected<PackReport> report = packWeights(map, tensors, folder.path);
   ASSERT_TRUE(report) << report.error().text();
   EXPECT_EQ(report->written, 2);
-  std::string packed = readFile(folder.path + "/weights/" + (*readWeightIndex(folder.path))[1].ranges[0]->file);
+  std::string packed = readFile(folder.path + "/weights/" + readWeightIndex(folder.path)->slots[1].ranges[0]->file);
   for (auto [part, name] : {std::pair<int64_t, const char *>{0, "gate_proj"}, {1, "up_proj"}}) {
     std::vector<uint16_t> w(24 * 64);
     std::string tensor = "model.layers.2.mlp.experts.11." + std::string(name) + ".weight";

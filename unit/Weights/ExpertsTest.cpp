@@ -46,7 +46,7 @@ struct Experts {
 };
 
 std::vector<std::optional<BlobRange>> rangesOf(const TemporaryFolder &bundle) {
-  return (*readWeightIndex(bundle.path))[0].ranges;
+  return readWeightIndex(bundle.path)->slots[0].ranges;
 }
 
 /// The matrix of each expert, as the index says where it is.
@@ -178,10 +178,10 @@ TEST(Experts, ADamagedOneIsNamedAndWrittenAgain) {
 TEST(Experts, ARangeThatIsListedTwiceIsComparedWithBothHashes) {
   TemporaryFolder bundle;
   Experts().pack(bundle);
-  std::vector<IndexedSlot> slots = *readWeightIndex(bundle.path);
-  slots[0].ranges[1] = slots[0].ranges[0];
-  slots[0].ranges[1]->xxh3 = std::string(16, '0');
-  ASSERT_TRUE(writeWeightIndex(slots, bundle.path));
+  WeightIndex index = *readWeightIndex(bundle.path);
+  index.slots[0].ranges[1] = index.slots[0].ranges[0];
+  index.slots[0].ranges[1]->xxh3 = std::string(16, '0');
+  ASSERT_TRUE(writeWeightIndex(index, bundle.path));
   const std::string said = problem(bundle);
   EXPECT_NE(said.find(", the index says 0000000000000000"), std::string::npos) << said;
 }
@@ -190,9 +190,9 @@ TEST(Experts, MayBeLeftOutOfAnIndex) {
   TemporaryFolder bundle;
   const Experts model;
   model.pack(bundle);
-  std::vector<IndexedSlot> slots = *readWeightIndex(bundle.path);
-  slots[0].ranges[1] = std::nullopt;
-  ASSERT_TRUE(writeWeightIndex(slots, bundle.path));
+  WeightIndex index = *readWeightIndex(bundle.path);
+  index.slots[0].ranges[1] = std::nullopt;
+  ASSERT_TRUE(writeWeightIndex(index, bundle.path));
   EXPECT_FALSE(rangesOf(bundle)[1]);
   EXPECT_EQ(problem(bundle), "");
   EXPECT_EQ(model.pack(bundle).writtenBytes, 4096) << "the index says nothing of it";
@@ -202,10 +202,10 @@ TEST(Experts, RangesOfAnIndexAreChecked) {
   auto refusal = [](const std::function<void(BlobRange &)> &change) {
     TemporaryFolder bundle;
     Experts().pack(bundle);
-    std::vector<IndexedSlot> slots = *readWeightIndex(bundle.path);
-    change(*slots[0].ranges[1]);
-    EXPECT_TRUE(writeWeightIndex(slots, bundle.path));
-    Expected<std::vector<IndexedSlot>> read = readWeightIndex(bundle.path);
+    WeightIndex index = *readWeightIndex(bundle.path);
+    change(*index.slots[0].ranges[1]);
+    EXPECT_TRUE(writeWeightIndex(index, bundle.path));
+    Expected<WeightIndex> read = readWeightIndex(bundle.path);
     return read ? "" : read.error().message;
   };
   const std::string odd = "is no range of whole pages with a name of 32 hex digits and a hash of 16";

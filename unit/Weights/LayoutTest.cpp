@@ -24,7 +24,7 @@ template <class Element> std::vector<Element> pack(const MemoryTensors &tensors,
   if (!report)
     return {};
   auto index = readWeightIndex(folder.path);
-  std::string bytes = readFile(folder.path + "/weights/" + (*index)[0].ranges[0]->file);
+  std::string bytes = readFile(folder.path + "/weights/" + index->slots[0].ranges[0]->file);
   EXPECT_EQ(int64_t(bytes.size()) % blobAlignment, 0);
   EXPECT_EQ(bytes.find_first_not_of('\0', payload), std::string::npos) << "padding of the blob";
   std::vector<Element> elements(payload / sizeof(Element));

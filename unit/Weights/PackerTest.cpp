@@ -66,9 +66,9 @@ TEST(Packer, IdenticalContentIsStoredOnce) {
             4u); // three matrices, one norm
   auto index = readWeightIndex(folder.path);
   ASSERT_TRUE(index);
-  EXPECT_EQ(index->size(), 6u);
-  EXPECT_EQ((*index)[1].ranges[0]->file, (*index)[5].ranges[0]->file);
-  EXPECT_NE((*index)[0].ranges[0]->file, (*index)[2].ranges[0]->file);
+  EXPECT_EQ(index->slots.size(), 6u);
+  EXPECT_EQ(index->slots[1].ranges[0]->file, index->slots[5].ranges[0]->file);
+  EXPECT_NE(index->slots[0].ranges[0]->file, index->slots[2].ranges[0]->file);
 }
 
 TEST(Packer, WhatIsLeftOutIsKnownByItsName) {
@@ -80,7 +80,7 @@ TEST(Packer, WhatIsLeftOutIsKnownByItsName) {
   EXPECT_EQ(blobs(some.path + "/weights").size(), 2u); // a matrix and the norm of one layer
   auto index = readWeightIndex(some.path);
   ASSERT_TRUE(index);
-  for (const IndexedSlot &slot : *index)
+  for (const IndexedSlot &slot : index->slots)
     EXPECT_EQ(slot.ranges[0].has_value(), slot.layer == 1) << slot.slot;
   EXPECT_EQ(report.common, packed(model.map, model.tensors, all.path).common);
   model.tensors.addRandom("layers.2.w", DType::BF16, {70, 40}); // other bytes
@@ -144,10 +144,10 @@ TEST(Packer, OtherWeightsOfTheSameSizeAreNotReused) {
   Model model(1);
   TemporaryFolder folder;
   packed(model.map, model.tensors, folder.path);
-  std::string before = (*readWeightIndex(folder.path))[0].ranges[0]->file;
+  std::string before = readWeightIndex(folder.path)->slots[0].ranges[0]->file;
   model.tensors.addRandom("layers.0.w", DType::BF16, {70, 40});
   EXPECT_EQ(packed(model.map, model.tensors, folder.path).written, 1);
-  EXPECT_NE((*readWeightIndex(folder.path))[0].ranges[0]->file, before);
+  EXPECT_NE(readWeightIndex(folder.path)->slots[0].ranges[0]->file, before);
 }
 
 TEST(Packer, RemovesAbandonedPartialFilesOnly) {
@@ -205,7 +205,7 @@ TEST(Packer, BundlesShareAFolder) {
   PackReport report = packed(model.map, model.tensors, second.path, {shared.path, 1, nullptr});
   EXPECT_EQ(report.written, 0);
   EXPECT_EQ(blobs(second.path + "/weights"), blobs(shared.path));
-  std::string file = (*readWeightIndex(first.path))[0].ranges[0]->file;
+  std::string file = readWeightIndex(first.path)->slots[0].ranges[0]->file;
   EXPECT_TRUE(fs::equivalent(first.path + "/weights/" + file, second.path + "/weights/" + file));
 }
 
@@ -252,7 +252,7 @@ TEST(Packer, DamagedBlobIsWrittenAgain) {
   Model model(1);
   TemporaryFolder folder;
   packed(model.map, model.tensors, folder.path);
-  std::string path = folder.path + "/weights/" + (*readWeightIndex(folder.path))[0].ranges[0]->file;
+  std::string path = folder.path + "/weights/" + readWeightIndex(folder.path)->slots[0].ranges[0]->file;
   std::fstream(path, std::ios::in | std::ios::out | std::ios::binary).seekp(100).put('!').put('?');
   ASSERT_EQ(verifyBundle(folder.path)->problems.size(), 1u);
   PackReport report = packed(model.map, model.tensors, folder.path);

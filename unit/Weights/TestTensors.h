@@ -55,7 +55,41 @@ public:
   }
   std::string broken;
 
+  /// In two files, every other tensor in each, behind 24 bytes that are of none.
+  TensorPlace place(const std::string &name) const override {
+    TensorPlace place{0, gap};
+    int64_t ends[] = {gap, gap}, number = 0;
+    for (const auto &[each, stored] : tensors) {
+      place = {number, ends[number]};
+      if (each == name)
+        break;
+      ends[number] += int64_t(stored.second.size());
+      number = 1 - number;
+    }
+    return place;
+  }
+  std::vector<PieceFile> files() const override {
+    int64_t ends[] = {gap, gap}, number = 0;
+    for (const auto &[name, stored] : tensors) {
+      ends[number] += int64_t(stored.second.size());
+      number = 1 - number;
+    }
+    return {{"a.safetensors", ends[0]}, {"b.safetensors", ends[1]}};
+  }
+  void save(const std::string &folder) const {
+    std::string contents[2] = {std::string(gap, 'h'), std::string(gap, 'h')};
+    int number = 0;
+    for (const auto &[name, stored] : tensors) {
+      contents[number] += stored.second;
+      number = 1 - number;
+    }
+    const std::vector<PieceFile> written = files();
+    for (int i = 0; i < 2; ++i)
+      std::ofstream(folder + "/" + written[size_t(i)].name, std::ios::binary) << contents[i];
+  }
+
 private:
+  static constexpr int64_t gap = 24;
   std::map<std::string, std::pair<StoredTensor, std::string>> tensors;
   std::mt19937 random{1};
 };

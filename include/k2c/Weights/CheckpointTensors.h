@@ -14,6 +14,8 @@ public:
 
   Expected<StoredTensor> find(const std::string &name) const override;
   Status read(const std::string &name, int64_t offset, char *out, int64_t count) const override;
+  TensorPlace place(const std::string &name) const override;
+  std::vector<PieceFile> files() const override;
 
 private:
   Checkpoint checkpoint;

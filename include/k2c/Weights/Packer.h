@@ -7,6 +7,7 @@
 //            that is there already (an interrupted run, another layer, a shared folder, experts that were numbered
 //            otherwise) is not written again
 //   memory = a few panels of rows for each thread, whatever the size of the tensors
+//   reference = of a map that is one, blobs are of computed tables alone (lib/Weights/Reference.cpp)
 //   safety = all sources are checked before the first is packed; a blob gets its name when it is complete and on disk
 //
 // Architecture, section 4.
@@ -43,10 +44,15 @@ struct PackReport {
   uint64_t common = 0;      ///< hash of what slots without experts have, packed or not: of equal checkpoints the same
 };
 
-/// Checks that `tensors` has what `map` reads, in the shapes and element types it says. packWeights does so first.
+/// Error: a slot of a map that is to be a reference does not lie as tensors are stored. Asks no checkpoint.
+Status checkLayouts(const WeightMap &map);
+
+/// Checks that `tensors` has what `map` reads, in the shapes and element types it says; of a reference, that it lies
+/// there as it is read. packWeights does so first.
 Status checkSources(const WeightMap &map, const TensorSource &tensors);
 
-/// Packs every slot of `map` into `bundle`/weights and writes weights/index.json. Errors: a tensor that is missing or
+/// Packs every slot of `map` into `bundle`/weights and writes weights/index.json. Of a reference it packs tables alone:
+/// the index names the pieces of `tensors` that the others are. Errors: a tensor that is missing or
 /// does not fit its layout (before anything is written); reading, writing, a full disk (finished blobs stay).
 Expected<PackReport> packWeights(const WeightMap &map, const TensorSource &tensors, const std::string &bundle,
                                  const PackOptions &options = {});

@@ -7,7 +7,7 @@
 #ifndef K2C_WEIGHTS_TENSORSOURCE_H
 #define K2C_WEIGHTS_TENSORSOURCE_H
 
-#include "base/Error.h"
+#include "base/FilePieces.h"
 #include "k2c/Support/DType.h"
 #include <cstdint>
 #include <string>
@@ -21,6 +21,12 @@ struct StoredTensor {
   std::vector<int64_t> shape;
 };
 
+/// Where a tensor's first byte is.
+struct TensorPlace {
+  int64_t file = 0; ///< number among the files of its source
+  int64_t offset = 0;
+};
+
 /// Tensors by name. All members may be called from several threads at once.
 class TensorSource {
 public:
@@ -32,6 +38,10 @@ public:
   /// Reads stored bytes [offset, offset + count) of a tensor that `find` knows, a range inside it. Error: the file
   /// cannot be read or is shorter than it was.
   virtual Status read(const std::string &name, int64_t offset, char *out, int64_t count) const = 0;
+
+  /// Where a tensor that `find` knows is stored, contiguous, and the files that it may be in.
+  virtual TensorPlace place(const std::string &name) const = 0;
+  virtual std::vector<PieceFile> files() const = 0;
 };
 
 } // namespace k2c

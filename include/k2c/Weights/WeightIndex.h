@@ -11,11 +11,18 @@
 //
 // An expert may lie anywhere in any blob: which one a token meets is its place in the list. null leaves it out.
 //
+// Of weights that are a checkpoint's own bytes, "files" lists the files of the checkpoint, whose folder the link
+// weights/checkpoint leads to, and a range has pieces of them (base/FilePieces.h) in place of a file:
+//
+//   {"format":1,"files":[{"file":"model.safetensors","bytes":..},..],"slots":[
+//   {"slot":0,"name":"q","layer":0,"bytes":8192,"xxh3":..,"chunk_bytes":2097152,"chunks":[..],
+//    "pieces":[[0,4296,8192,0]]}
+//
 //===----------------------------------------------------------------------===//
 #ifndef K2C_WEIGHTS_WEIGHTINDEX_H
 #define K2C_WEIGHTS_WEIGHTINDEX_H
 
-#include "base/Error.h"
+#include "base/FilePieces.h"
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -27,7 +34,8 @@ namespace k2c {
 /// A chunk of a range is as long as a huge page: workers bring in, and compare, one at a time.
 constexpr int64_t blobChunkBytes = int64_t(2) << 20;
 
-/// Bytes [offset, offset + bytes) of a blob: all of it, or one of several ranges.
+/// Bytes [offset, offset + bytes) of a blob: all of it, or one of several ranges. Or bytes that are pieces of a
+/// checkpoint, behind which they are zero; then `file` is "".
 struct BlobRange {
   std::string name;                ///< 32 hex digits: hash of what the bytes were made from
   std::string file;                ///< "<32 hex digits>.bin", in the folder of the index
@@ -35,6 +43,7 @@ struct BlobRange {
   int64_t bytes = 0;               ///< the same
   std::string xxh3;                ///< 16 hex digits: XXH3-64 of the bytes
   std::vector<std::string> chunks; ///< the same of each blobChunkBytes of them; the last chunk may be shorter
+  std::vector<FilePiece> pieces;   ///< of WeightIndex::files; none: of a blob
   /// The blob has no other range.
   bool isWholeBlob() const { return file == name + ".bin"; }
 };
@@ -52,11 +61,21 @@ struct IndexedSlot {
   bool isTable = false;
 };
 
-/// Writes `bundle`/weights/index.json, atomically.
-Status writeWeightIndex(const std::vector<IndexedSlot> &slots, const std::string &bundle);
+struct WeightIndex {
+  std::vector<IndexedSlot> slots;
+  std::vector<PieceFile> files; ///< of the checkpoint of which ranges are pieces
+};
 
-/// Reads it. Hostile input: slots must be 0, 1, 2, ..., files plain blob names, sizes whole pages.
-Expected<std::vector<IndexedSlot>> readWeightIndex(const std::string &bundle);
+/// Writes `bundle`/weights/index.json, atomically.
+Status writeWeightIndex(const WeightIndex &index, const std::string &bundle);
+
+/// Reads it. Hostile input: slots must be 0, 1, 2, ..., files plain blob names, sizes whole pages, pieces inside their
+/// files and ranges.
+Expected<WeightIndex> readWeightIndex(const std::string &bundle);
+
+/// Makes `bundle`/weights/checkpoint a link to `folder`, whose tensors ranges are pieces of, by its absolute path: a
+/// bundle may be moved.
+Status linkCheckpoint(const std::string &folder, const std::string &bundle);
 
 /// What verifyBundle read, and every file or range that is not what the index says (missing, short, changed; both
 /// values).

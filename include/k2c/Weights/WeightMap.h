@@ -110,8 +110,12 @@ Status check(const WeightSlot &slot);
 /// All slots of a rank, in slot order: slots[i].slot == i.
 struct WeightMap {
   std::vector<WeightSlot> slots;
+  /// Its tensors are not packed: a program reads the checkpoint's own bytes.
+  bool isReference = false;
   /// Sum of rangeBytes over slots (an upper bound of the disk space: identical ranges are stored once).
   int64_t totalBytes() const;
+  /// Of them, those that are not packed.
+  int64_t referenceBytes() const;
   /// Routed experts of all slots.
   int64_t experts() const;
 };
