@@ -6,6 +6,7 @@
 #include "fake/FakeCuda.h"
 #include "fake/FakeGpuBundle.h"
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
 #include <functional>
 #include <gtest/gtest.h>
@@ -268,6 +269,68 @@ TEST_F(CudaRun, ComparesWeightsUnlessTheyAreTrusted) {
   EXPECT_EQ(cuda.alive(), 0);
   devices.onCpu.trust = true;
   EXPECT_EQ(run(fake), "");
+}
+
+/// Makes the weights of a bundle two pieces of files of a checkpoint beside it.
+class Referred {
+public:
+  explicit Referred(FakeBundle &fake) : folder(fake.folder + "-checkpoint") {
+    std::filesystem::create_directory(folder);
+    std::ifstream blob(fake.path("weights/blob0.bin"), std::ios::binary);
+    const std::string bytes(std::istreambuf_iterator<char>(blob), {});
+    std::ofstream(path("a.safetensors")) << "head" + bytes.substr(1000);
+    std::ofstream(path("b.safetensors")) << bytes.substr(0, 1000) + "tail";
+    std::filesystem::create_directory_symlink(folder, fake.path("weights/checkpoint"));
+    fake.index["files"] = {{{"file", "a.safetensors"}, {"bytes", 3100}}, {{"file", "b.safetensors"}, {"bytes", 1004}}};
+    json &slot = fake.index["slots"][0];
+    slot.erase("file");
+    slot["pieces"] = {{1, 0, 1000, 0}, {0, 4, 3096, 1000}};
+    fake.write();
+    std::filesystem::remove(fake.path("weights/blob0.bin"));
+  }
+  ~Referred() { std::filesystem::remove_all(folder); }
+  std::string path(const char *name) const { return folder + "/" + name; }
+
+private:
+  const std::string folder;
+};
+
+TEST_F(CudaRun, ReadsTheWeightsOfACheckpoint) {
+  FakeGpuBundle fake;
+  const Referred checkpoint(fake);
+  EXPECT_EQ(run(fake), "");
+  expectTokens();
+}
+
+TEST_F(CudaRun, ComparesTheWeightsOfACheckpointUnlessTheyAreTrusted) {
+  FakeGpuBundle fake;
+  const Referred checkpoint(fake);
+  std::ofstream(checkpoint.path("b.safetensors"), std::ios::in | std::ios::out).seekp(999).put('x');
+  const std::string message = run(fake);
+  EXPECT_NE(message.find("weights/checkpoint/b.safetensors: the weights from byte 0 on hash to "), message.npos)
+      << message;
+  EXPECT_EQ(code, K2RT_INVALID_BUNDLE);
+  EXPECT_EQ(cuda.alive(), 0);
+  devices.onCpu.trust = true;
+  EXPECT_EQ(run(fake), "");
+}
+
+TEST_F(CudaRun, RefusesACheckpointThatIsNotThere) {
+  FakeGpuBundle fake;
+  const Referred checkpoint(fake);
+  std::filesystem::remove(checkpoint.path("b.safetensors"));
+  EXPECT_EQ(run(fake), fake.path("weights/checkpoint/b.safetensors") +
+                           ": is missing, the index says a file of 1004 bytes; bring the checkpoint back, or name the "
+                           "folder where it is: k2c pack DIR --checkpoint FOLDER");
+  EXPECT_EQ(code, K2RT_INVALID_BUNDLE);
+}
+
+TEST_F(CudaRun, LeavesPiecesOfACheckpointToAGpu) {
+  FakeBundle fake;
+  const Referred checkpoint(fake);
+  EXPECT_EQ(run(fake), fake.path("weights/index.json") +
+                           ": names pieces of a checkpoint, which only a program of a GPU reads, and the manifest has "
+                           "no device; compile the bundle again");
 }
 
 TEST_F(CudaRun, NamesTheExpertThatIsLeftOut) {

@@ -271,3 +271,45 @@ TEST(Weights, ASlotOfAnotherSizeThanItsBlobIsRefused) {
                                           " bytes, file blob0.bin has 4096; run k2c pack");
   }
 }
+
+TEST(Weights, PiecesHaveTheSameHashesWhereverTheyAreListed) {
+  FakeBundle fake;
+  fake.writeFile("weights/checkpoint/a.safetensors", std::string(4096, 'a'));
+  fake.index["files"] = {{{"file", "a.safetensors"}, {"bytes", 4096}}};
+  json &slots = fake.index["slots"];
+  slots[0].erase("file");
+  slots[0]["pieces"] = {{0, 0, 4096, 0}};
+  slots.push_back(slots[0]);
+  slots[1]["slot"] = 1;
+  fake.write();
+  auto map = [&] { return Weights::map(fake.folder, "weights/index.json", fake.index.dump(), 2); };
+  Expected<Weights> weights = map();
+  ASSERT_TRUE(weights) << weights.error().text();
+  EXPECT_TRUE(weights->arePieces());
+  EXPECT_EQ(weights->ranges().size(), 1u) << "one range of device memory";
+  EXPECT_EQ(weights->rangesOf(0), weights->rangesOf(1));
+  slots[1]["chunks"][0] = "0000000000000000";
+  weights = map();
+  ASSERT_FALSE(weights);
+  EXPECT_EQ(weights.error().text(), fake.folder + "/weights/index.json: slot 1 has other hashes for its pieces from "
+                                                  "byte 0 on than an entry before it; run k2c pack");
+}
+
+TEST(Weights, PiecesThatAreNoPiecesAreRefused) {
+  FakeBundle fake;
+  fake.writeFile("weights/checkpoint/a.safetensors", std::string(100, 'a'));
+  fake.index["files"] = {{{"file", "a.safetensors"}, {"bytes", 100}}};
+  json &slot = fake.index["slots"][0];
+  slot.erase("file");
+  fake.write();
+  auto message = [&](const json &pieces) {
+    slot["pieces"] = pieces;
+    Expected<Weights> weights = Weights::map(fake.folder, "weights/index.json", fake.index.dump(), 1);
+    return weights ? "" : weights.error().text().substr(fake.folder.size() + 21);
+  };
+  EXPECT_EQ(message({{0, 0, 60, 0}, {0, 0, 40, 60}}), "");
+  EXPECT_EQ(message({{0, 0, 101, 0}}), "slots[0].pieces[0]: is bytes 0 to 101 of a.safetensors, which has 100; "
+                                       "compile the bundle again with this version of k2c");
+  EXPECT_EQ(message(json::array()), "slots[0].pieces: is empty: a range has one or more; compile the bundle again with "
+                                    "this version of k2c");
+}

@@ -52,6 +52,7 @@ std::optional<DeviceFacts> readDevice(const JsonFields &root, int64_t ranks, int
   facts.workersPerCta = device.integer("workers_per_cta", 1, facts.threads);
   facts.ctas = device.integer("ctas", 1, maxCtas);
   facts.memory = device.integer("memory_bytes", 1, maxBytes);
+  facts.referenceBytes = device.integer("reference_bytes", 0, maxBytes, 0);
   facts.reserve = device.integer("reserve_bytes", 0, maxBytes);
   if (const int64_t needed = k2rt_gpu_reserve_bytes(&limits); facts.reserve < needed)
     device.fail("reserve_bytes", "is " + std::to_string(facts.reserve) + ", this runtime needs " +

@@ -21,6 +21,7 @@ struct DeviceFacts {
   int64_t workersPerCta = 0;    ///< which divide the items of a launch
   int64_t ctas = 0;             ///< of a launch, at most
   int64_t memory = 0;           ///< bytes that the device of the topology has
+  int64_t referenceBytes = 0;   ///< of the weights, those that are a checkpoint's own bytes
   int64_t reserve = 0;          ///< bytes of its memory beside weights, cache, arena, scratch and logits
 
   int64_t workers() const { return ctas * workersPerCta; }

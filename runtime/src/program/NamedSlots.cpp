@@ -36,15 +36,23 @@ bool isPlainName(const std::string &name) {
              [](unsigned char c) { return std::isalnum(c) || c == '.' || c == '_' || c == '-'; });
 }
 
-NamedRange readRange(const JsonFields &entry) {
-  NamedRange range{entry.string("file"), 0, entry.integer("bytes", 0, maxBlobBytes), {}};
+NamedRange readRange(const JsonFields &entry, const std::vector<PieceFile> &files) {
+  NamedRange range;
+  range.bytes = entry.integer("bytes", 0, maxBlobBytes);
   range.hashes = readHashes(entry, range.bytes);
+  if (entry.has("pieces")) {
+    range.pieces = readFilePieces(entry, "pieces", range.bytes, files);
+    if (range.pieces.empty())
+      entry.fail("pieces", "is empty: a range has one or more");
+    return range;
+  }
+  range.file = entry.string("file");
   if (!isPlainName(range.file))
     entry.fail("file", "is not the plain name of a file beside the index");
   return range;
 }
 
-NamedSlot readSlot(const JsonFields &entry, int32_t slotCount) {
+NamedSlot readSlot(const JsonFields &entry, int32_t slotCount, const std::vector<PieceFile> &files) {
   NamedSlot slot;
   slot.number = entry.integer("slot", 0, slotCount - 1);
   slot.name = entry.string("name", "");
@@ -54,15 +62,17 @@ NamedSlot readSlot(const JsonFields &entry, int32_t slotCount) {
   slot.isTable = entry.has("experts");
   if (!slot.isTable) {
     slot.ranges.emplace_back();
-    if (entry.has("file"))
-      slot.ranges[0] = readRange(entry);
+    if (entry.has("file") || entry.has("pieces"))
+      slot.ranges[0] = readRange(entry, files);
     return slot;
   }
   for (const std::optional<JsonFields> &expert : entry.objectsOrNulls("experts", maxExperts)) {
     slot.ranges.emplace_back();
     if (!expert)
       continue;
-    slot.ranges.back() = readRange(*expert);
+    slot.ranges.back() = readRange(*expert, files);
+    if (!slot.ranges.back()->pieces.empty())
+      continue;
     slot.ranges.back()->offset = expert->integer("offset", 0, maxBlobBytes);
     const NamedRange &range = *slot.ranges.back();
     if (range.offset % pageBytes || range.bytes % pageBytes || range.bytes == 0)
@@ -76,11 +86,11 @@ NamedSlot readSlot(const JsonFields &entry, int32_t slotCount) {
 
 } // namespace
 
-std::vector<NamedSlot> readNamedSlots(const JsonFields &root, int32_t slotCount) {
+std::vector<NamedSlot> readNamedSlots(const JsonFields &root, int32_t slotCount, const std::vector<PieceFile> &files) {
   root.integer("format", 1, 1);
   std::vector<NamedSlot> slots(slotCount);
   for (const JsonFields &entry : root.objects("slots", maxSlots)) {
-    NamedSlot slot = readSlot(entry, slotCount);
+    NamedSlot slot = readSlot(entry, slotCount, files);
     if (slots[slot.number].number >= 0)
       entry.fail("slot", std::to_string(slot.number) + " is listed twice");
     slots[slot.number] = std::move(slot);

@@ -2,6 +2,7 @@
 #ifndef K2RT_PROGRAM_NAMEDSLOTS_H
 #define K2RT_PROGRAM_NAMEDSLOTS_H
 
+#include "base/FilePieces.h"
 #include "base/JsonFields.h"
 #include <cstdint>
 #include <optional>
@@ -10,11 +11,12 @@
 
 namespace k2c::runtime {
 
-/// Bytes [offset, offset + bytes) of a file, as the index says.
+/// Bytes [offset, offset + bytes) of a file, as the index says, or bytes that are pieces of a checkpoint.
 struct NamedRange {
-  std::string file;
+  std::string file; ///< "" of pieces
   int64_t offset = 0, bytes = 0;
   std::vector<uint64_t> hashes; ///< of its chunks
+  std::vector<FilePiece> pieces;
 };
 
 struct NamedSlot {
@@ -29,8 +31,8 @@ struct NamedSlot {
 };
 
 /// Reads the slots of an index, `slotCount` of them by number. Refuses what is missing, twice or out of range, a file
-/// name that is a path, and another number of hashes than a range has chunks.
-std::vector<NamedSlot> readNamedSlots(const JsonFields &root, int32_t slotCount);
+/// name that is a path, another number of hashes than a range has chunks, and pieces that are not of `files`.
+std::vector<NamedSlot> readNamedSlots(const JsonFields &root, int32_t slotCount, const std::vector<PieceFile> &files);
 
 } // namespace k2c::runtime
 

@@ -3,6 +3,8 @@
 //
 //   slot 3: experts a, b, none, d       file   | a | b | c | d |       two mappings, 0 to 2 pages and 3 to 4
 //
+// Pieces of a checkpoint are not mapped, as they need not lie as memory must have them: its files are opened.
+//
 // So a program with all experts of a layer has one mapping of them, and huge pages lie across their borders. A range's
 // name and place are its content's, so slots with equal contents share it.
 #include "program/Weights.h"
@@ -11,6 +13,7 @@
 #include "base/Utf8.h"
 #include "program/NamedSlots.h"
 #include <algorithm>
+#include <cstring>
 #include <map>
 #include <numeric>
 #include <tuple>
@@ -125,12 +128,13 @@ private:
     std::vector<Extent> extents;  ///< named bytes
   };
   Status mapFile(const std::string &name, File &file);
+  void findMapping(const NamedRange &range, WeightRange &found);
   std::optional<size_t> rangeOf(NamedRange &range);
 
   const std::string folder, prefix;
   Weights &weights;
   std::map<std::string, std::vector<size_t>> mappings; ///< of a file, numbers in ascending order of their bytes
-  std::map<std::tuple<std::string, int64_t, int64_t>, size_t> known;
+  std::map<std::tuple<std::string, int64_t, int64_t, std::vector<FilePiece>>, size_t> known;
 };
 
 Status WeightMapper::mapFiles(const std::vector<std::vector<NamedSlot>> &tables, const std::string &place) {
@@ -139,7 +143,7 @@ Status WeightMapper::mapFiles(const std::vector<std::vector<NamedSlot>> &tables,
   for (const std::vector<NamedSlot> &slots : tables)
     for (const NamedSlot &slot : slots)
       for (const std::optional<NamedRange> &range : slot.ranges) {
-        if (!range)
+        if (!range || !range->pieces.empty())
           continue;
         File &file = files[range->file];
         if (file.extents.empty())
@@ -182,27 +186,41 @@ Status WeightMapper::mapFile(const std::string &name, File &file) {
   return {};
 }
 
-/// The number of a range, which is added where it is new; nothing when it is known with other hashes.
-std::optional<size_t> WeightMapper::rangeOf(NamedRange &range) {
-  const auto [entry, isNew] = known.emplace(std::tuple(range.file, range.offset, range.bytes), weights.all.size());
-  if (!isNew)
-    return weights.all[entry->second].hashes == range.hashes ? std::optional(entry->second) : std::nullopt;
+/// Where a range of a blob is.
+void WeightMapper::findMapping(const NamedRange &range, WeightRange &found) {
   const std::vector<size_t> &numbers = mappings[range.file];
   const auto after = std::upper_bound(numbers.begin(), numbers.end(), range.offset, [&](int64_t offset, size_t number) {
     return offset < weights.files[number].offset();
   });
-  const MappedFile &file = weights.files[after[-1]];
-  WeightRange added;
+  found.mapping = after[-1];
+  const MappedFile &file = weights.files[found.mapping];
   if (file.data())
-    added.base = static_cast<const std::byte *>(file.data()) + (range.offset - file.offset());
+    found.base = static_cast<const std::byte *>(file.data()) + (range.offset - file.offset());
+}
+
+/// The number of a range, which is added where it is new; nothing when it is known with other hashes.
+std::optional<size_t> WeightMapper::rangeOf(NamedRange &range) {
+  const auto [entry, isNew] =
+      known.emplace(std::tuple(range.file, range.offset, range.bytes, range.pieces), weights.all.size());
+  if (!isNew)
+    return weights.all[entry->second].hashes == range.hashes ? std::optional(entry->second) : std::nullopt;
+  WeightRange added;
+  if (range.pieces.empty())
+    findMapping(range, added);
   added.bytes = range.bytes;
   added.hashes = std::move(range.hashes);
-  added.mapping = after[-1];
   added.offset = range.offset;
+  added.pieces = std::move(range.pieces);
   if (!weights.all.empty())
     added.firstChunk = weights.all.back().firstChunk + weights.all.back().hashes.size();
   weights.all.push_back(std::move(added));
   return entry->second;
+}
+
+/// Where its bytes are, for a message.
+static std::string placeOf(const NamedRange &range) {
+  return range.pieces.empty() ? range.file + " at " + std::to_string(range.offset)
+                              : "its pieces from byte " + std::to_string(range.pieces.front().offset) + " on";
 }
 
 Status WeightMapper::addSlot(NamedSlot &slot, const std::string &place) {
@@ -211,8 +229,8 @@ Status WeightMapper::addSlot(NamedSlot &slot, const std::string &place) {
     const std::optional<size_t> number = range ? rangeOf(*range) : Weights::noRange;
     if (!number)
       return Error{K2RT_INVALID_BUNDLE, place,
-                   "slot " + std::to_string(slot.number) + " has other hashes for " + range->file + " at " +
-                       std::to_string(range->offset) + " than an entry before it",
+                   "slot " + std::to_string(slot.number) + " has other hashes for " + placeOf(*range) +
+                       " than an entry before it",
                    "run k2c pack"};
     added.ranges.push_back(*number);
     if (slot.isTable)
@@ -230,8 +248,12 @@ Expected<Weights> Weights::map(const std::string &folder, const std::string &ind
                                int32_t slotCount, const std::vector<SlotShares> &shares, const Placement &placement,
                                const RankPart &part) {
   const std::string place = folder + "/" + index;
-  Expected<std::vector<NamedSlot>> slots =
-      readJsonFields(text, place, [&](const JsonFields &root) { return readNamedSlots(root, slotCount); });
+  std::vector<PieceFile> files;
+  Expected<std::vector<NamedSlot>> slots = readJsonFields(text, place, [&](const JsonFields &root) {
+    if (root.has("files"))
+      files = readPieceFiles(root, "files");
+    return readNamedSlots(root, slotCount, files);
+  });
   if (!slots)
     return slots.takeError();
   takePart(*slots, shares, part);
@@ -252,7 +274,14 @@ Expected<Weights> Weights::map(const std::string &folder, const std::string &ind
       return fits.takeError();
   }
   const size_t slash = index.rfind('/');
-  WeightMapper mapper(folder, slash == std::string::npos ? "" : index.substr(0, slash + 1), weights);
+  const std::string prefix = slash == std::string::npos ? "" : index.substr(0, slash + 1);
+  if (!files.empty()) {
+    Expected<PieceFiles> opened = PieceFiles::open(folder + "/" + prefix + checkpointLink, files);
+    if (!opened)
+      return opened.takeError();
+    weights.checkpoint = std::move(*opened);
+  }
+  WeightMapper mapper(folder, prefix, weights);
   if (Status mapped = mapper.mapFiles(tables, place); !mapped)
     return mapped.takeError();
   for (std::vector<NamedSlot> &table : tables) {
@@ -327,9 +356,21 @@ int64_t Weights::hugePageableBytes() const {
   return bytes;
 }
 
+Status Weights::read(const WeightRange &range, int64_t begin, void *out, int64_t bytes) const {
+  if (!range.pieces.empty())
+    return checkpoint->read(range.pieces, begin, out, bytes);
+  std::memcpy(out, range.base + begin, static_cast<size_t>(bytes));
+  return {};
+}
+
 Error Weights::damaged(const WeightRange &range, size_t chunk, uint64_t hash) const {
   const int64_t begin = static_cast<int64_t>(chunk) * hugePageBytes;
   const int64_t end = std::min(begin + hugePageBytes, range.bytes);
+  if (const FilePiece *piece = pieceAt(range.pieces, begin))
+    return {K2RT_INVALID_BUNDLE, checkpoint->path(piece->file),
+            "the weights from byte " + std::to_string(piece->offset + std::max<int64_t>(begin - piece->at, 0)) +
+                " on hash to " + hashText(hash) + ", the index says " + hashText(range.hashes[chunk]),
+            checkpointRemedy};
   return {K2RT_INVALID_BUNDLE, files[range.mapping].path(),
           "bytes " + std::to_string(range.offset + begin) + " to " + std::to_string(range.offset + end) + " hash to " +
               hashText(hash) + ", the index says " + hashText(range.hashes[chunk]),

@@ -1,9 +1,10 @@
-// The packed weights of a bundle: weights/index.json says which range of which file each slot of the program is, and
-// each routed expert of a slot; these are mapped, and no others.
+// The weights of a bundle: weights/index.json says which range of which file each slot of the program is, and each
+// routed expert of a slot; these are mapped, and no others. Of a range that is pieces of a checkpoint the files are
+// opened, and whoever fills memory with weights reads them.
 #ifndef K2RT_PROGRAM_WEIGHTS_H
 #define K2RT_PROGRAM_WEIGHTS_H
 
-#include "base/File.h"
+#include "base/FilePieces.h"
 #include "k2rt/program.h"
 #include "program/Manifest.h"
 #include "program/Placement.h"
@@ -13,14 +14,15 @@
 
 namespace k2c::runtime {
 
-/// Bytes of a mapped file that belong together: a slot's, or a routed expert's.
+/// Bytes that belong together, a slot's or a routed expert's: of a mapped file, or pieces of a checkpoint.
 struct WeightRange {
-  const std::byte *base = nullptr; ///< page aligned; null for an empty slot
+  const std::byte *base = nullptr; ///< page aligned; null for an empty slot, and for pieces
   int64_t bytes = 0;
   std::vector<uint64_t> hashes; ///< XXH3-64 of each huge page's length of it, the last one shorter: what the index says
   size_t mapping = 0;           ///< number of the file that it is in
   int64_t offset = 0;           ///< in that file
   size_t firstChunk = 0;        ///< chunks of the ranges before it
+  std::vector<FilePiece> pieces;
 };
 
 /// The huge pages of a file that lie in a mapping of it as a whole.
@@ -74,6 +76,14 @@ public:
   /// Bytes mapped, each once: of the placement's first table, and of all of them.
   int64_t firstBytes() const;
   int64_t bytes() const { return total; }
+  /// Whether some ranges are pieces of a checkpoint, which have no address here.
+  bool arePieces() const { return checkpoint.has_value(); }
+  /// Writes bytes [begin, begin + bytes) of a range to `out`.
+  Status read(const WeightRange &range, int64_t begin, void *out, int64_t bytes) const;
+  /// The numbers in ranges() of what slot `slot` of the first table has: one, or of routed experts one each, noRange
+  /// for one that is left out.
+  const std::vector<size_t> &rangesOf(size_t slot) const { return parts[slot].ranges; }
+  static constexpr size_t noRange = SIZE_MAX;
   /// What is wrong where chunk `chunk` of a range hashes to `hash` and not to what the index says.
   Error damaged(const WeightRange &range, size_t chunk, uint64_t hash) const;
   /// Bytes of these that could lie in huge pages.
@@ -99,7 +109,6 @@ public:
   }
 
 private:
-  static constexpr size_t noRange = SIZE_MAX;
   struct Slot {
     std::string name;
     std::optional<int64_t> layer;
@@ -122,6 +131,7 @@ private:
   }
 
   std::vector<MappedFile> files;
+  std::optional<PieceFiles> checkpoint;
   std::vector<WeightRange> all;
   size_t slotCount = 0;
   std::vector<Slot> parts; ///< of each table one behind the other, as `addresses`

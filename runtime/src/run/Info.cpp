@@ -93,7 +93,8 @@ void printDevice(JsonWriter &json, const DeviceFacts &device, const std::optiona
       .value(device.ctas)
       .key("threads")
       .value(device.threads);
-  json.key("workers_per_cta").value(device.workersPerCta).key("memory_bytes").value(device.memory).endObject();
+  json.key("workers_per_cta").value(device.workersPerCta).key("memory_bytes").value(device.memory);
+  json.key("reference_bytes").value(device.referenceBytes).endObject();
 }
 
 /// What the rank of a GPU takes of its memory; graphs are in the reserve, which is an estimate.
@@ -225,6 +226,9 @@ void printGpuMemory(const Manifest &manifest, const std::optional<GpuFacts> &gpu
                                                     {"reserve, estimated", manifest.device->reserve}};
   for (const auto &[name, bytes] : parts)
     std::printf("           %-20s%s\n", name, formatBytes(bytes).c_str());
+  if (const int64_t reference = manifest.device->referenceBytes; reference > 0)
+    std::printf("weights    %s are the checkpoint's own bytes, %s are computed tables of the bundle\n",
+                formatBytes(reference).c_str(), formatBytes(memory.weights - reference).c_str());
   std::printf("code       %s\n", codeText(*manifest.device).c_str());
 }
 

@@ -1,5 +1,5 @@
-// Two buffers take turns: while one is on its way to the device, the next piece is hashed and copied into the other.
-// A piece is what has a hash.
+// Two buffers take turns: while one is on its way to the device, the next chunk is read into the other, of a blob or of
+// the checkpoint's files, and hashed there. A chunk is what has a hash.
 //
 // Ranges lie one behind the other in one piece of device memory, and slots that share a range have one address. A slot
 // of routed experts is a table of addresses in device memory, too; a kernel that meets an empty entry says which entry
@@ -8,7 +8,6 @@
 #include "base/Hash.h"
 #include "k2rt/reserve.h"
 #include <cstring>
-#include <map>
 
 namespace k2c::runtime {
 
@@ -39,14 +38,15 @@ public:
     return {};
   }
 
-  /// At most hugePageBytes.
-  Status copy(CUdeviceptr to, const void *from, size_t bytes) {
-    const size_t half = pieces++ % 2;
-    if (pieces > 2)
+  /// Sends `bytes` bytes, at most hugePageBytes, which fill(buffer) writes.
+  template <class Fill> Status copy(CUdeviceptr to, size_t bytes, Fill fill) {
+    const size_t half = chunks++ % 2;
+    if (chunks > 2)
       if (Status done = driver.call<&Cuda::cuEventSynchronize>(copied[half].get()); !done)
         return done;
     auto *buffer = static_cast<std::byte *>(memory.get()) + half * hugePageBytes;
-    std::memcpy(buffer, from, bytes);
+    if (Status filled = fill(buffer); !filled)
+      return filled;
     if (Status begun = driver.call<&Cuda::cuMemcpyHtoDAsync_v2>(to, static_cast<const void *>(buffer), bytes, stream);
         !begun)
       return begun;
@@ -60,15 +60,19 @@ private:
   const CUstream stream;
   PinnedBytes memory;
   Event copied[2];
-  size_t pieces = 0;
+  size_t chunks = 0;
 };
 
 Status copyRange(Staging &staging, const Weights &weights, const WeightRange &range, CUdeviceptr to, bool trust) {
   for (int64_t begin = 0, chunk = 0; begin < range.bytes; begin += hugePageBytes, ++chunk) {
-    const auto bytes = static_cast<size_t>(std::min(hugePageBytes, range.bytes - begin));
-    if (const uint64_t hash = trust ? 0 : hashOf(range.base + begin, bytes); !trust && hash != range.hashes[chunk])
-      return weights.damaged(range, static_cast<size_t>(chunk), hash);
-    if (Status copied = staging.copy(to + begin, range.base + begin, bytes); !copied)
+    const int64_t bytes = std::min(hugePageBytes, range.bytes - begin);
+    auto fill = [&](std::byte *buffer) -> Status {
+      if (Status read = weights.read(range, begin, buffer, bytes); !read || trust)
+        return read;
+      const uint64_t hash = hashOf(buffer, static_cast<size_t>(bytes));
+      return hash == range.hashes[chunk] ? Status() : weights.damaged(range, static_cast<size_t>(chunk), hash);
+    };
+    if (Status copied = staging.copy(to + begin, static_cast<size_t>(bytes), fill); !copied)
       return copied;
   }
   return {};
@@ -108,23 +112,23 @@ Status DeviceWeights::take(const Driver &driver, const Bundle &bundle) {
 
 /// Addresses of slots and of the entries of their tables, which are what `entries` has then.
 void DeviceWeights::addSlots(const Bundle &bundle, std::vector<CUdeviceptr> &entries) {
-  std::map<const void *, CUdeviceptr> places = {{nullptr, 0}};
   const auto &ranges = bundle.weights.ranges();
-  for (size_t i = 0; i < ranges.size(); ++i)
-    if (ranges[i].base)
-      places[ranges[i].base] = memory.get() + static_cast<CUdeviceptr>(offsets[i]);
+  auto placeOf = [&](const std::vector<size_t> &numbers, size_t i) {
+    const size_t range = i < numbers.size() ? numbers[i] : Weights::noRange;
+    const bool isThere = range != Weights::noRange && ranges[range].bytes > 0;
+    return isThere ? memory.get() + static_cast<CUdeviceptr>(offsets[range]) : 0;
+  };
   const k2rt_ir_program &program = bundle.program.description();
   CUdeviceptr at = tableMemory.get();
   for (int32_t slot = 0; slot < program.n_weights; ++slot) {
-    const void *const base = bundle.weights.slots()[slot];
+    const std::vector<size_t> &numbers = bundle.weights.rangesOf(static_cast<size_t>(slot));
     const auto count = static_cast<size_t>(static_cast<const int64_t *>(program.slot_experts)[slot]);
-    bases.push_back(asPointer(count == 0 ? places[base] : at));
+    bases.push_back(asPointer(count == 0 ? placeOf(numbers, 0) : at));
     if (count == 0)
       continue;
-    const auto *table = static_cast<const void *const *>(base);
-    tables.push_back({at, table, count});
+    tables.push_back({at, static_cast<const void *const *>(bundle.weights.slots()[slot]), count});
     for (size_t expert = 0; expert < count; ++expert)
-      entries.push_back(places[table[expert]]);
+      entries.push_back(placeOf(numbers, expert));
     at += count * sizeof(CUdeviceptr);
   }
 }
@@ -144,7 +148,10 @@ Expected<DeviceWeights> DeviceWeights::upload(const Driver &driver, const Bundle
   constexpr size_t perPiece = hugePageBytes / sizeof(CUdeviceptr);
   for (size_t begin = 0; done && begin < entries.size(); begin += perPiece) {
     const size_t bytes = std::min(entries.size() - begin, perPiece) * sizeof(CUdeviceptr);
-    done = staging.copy(made.tableMemory.get() + begin * sizeof(CUdeviceptr), entries.data() + begin, bytes);
+    done = staging.copy(made.tableMemory.get() + begin * sizeof(CUdeviceptr), bytes, [&](std::byte *buffer) {
+      std::memcpy(buffer, entries.data() + begin, bytes);
+      return Status();
+    });
   }
   if (Status finished = staging.finish(); done) // before its memory goes
     done = std::move(finished);
