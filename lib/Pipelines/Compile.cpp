@@ -28,10 +28,14 @@ namespace k2c {
 
 namespace {
 
+/// Refuses weights that cannot be packed, or mapped as they are, before anything is compiled.
+Status checkMap(const WeightMap &map, const Inputs &inputs) {
+  if (Status status = checkLayouts(map); !status || !inputs.checkpoint)
+    return status;
+  return checkSources(map, CheckpointTensors(*inputs.checkpoint));
+}
+
 Status packWeights(const WeightMap &map, Inputs &inputs, const CompileOptions &options, const std::string &bundle) {
-  if (inputs.checkpoint)
-    if (Status status = checkSources(map, CheckpointTensors(*inputs.checkpoint)); !status)
-      return status;
   if (Status status = writeWeightMap(map, bundle); !status)
     return status;
   if (!inputs.checkpoint)
@@ -40,7 +44,7 @@ Status packWeights(const WeightMap &map, Inputs &inputs, const CompileOptions &o
   pack.sharedFolder = options.blobStore;
   if (options.progress)
     pack.progress = [&](int64_t done, int64_t total) { options.progress("weights", done, total); };
-  Expected<PackReport> report = k2c::packWeights(map, CheckpointTensors(*inputs.checkpoint), bundle, pack);
+  Expected<PackReport> report = packCheckpoint(map, CheckpointTensors(*inputs.checkpoint), inputs.folder, bundle, pack);
   if (!report)
     return report.takeError();
   if (inputs.topology.ranks() > 1)
@@ -76,7 +80,10 @@ Status fillBundle(CompilePipeline &pipeline, Inputs &inputs, const CompileOption
   if (Status status = pipeline.runTo(Form::Runtime); !status)
     return status;
   const ProgramFacts program = programFacts(pipeline.module(), pipeline.codes());
-  const WeightMap weights = weightMapOf(pipeline.module(), inputs.spec);
+  WeightMap weights = weightMapOf(pipeline.module(), inputs.spec);
+  weights.isReference = inputs.isReference;
+  if (Status status = checkMap(weights, inputs); !status)
+    return status;
   if (Status status = pipeline.runTo(Form::Llvm); !status)
     return status;
   if (Status status = linkProgram(pipeline, inputs, options, bundle.path() + "/program.so"); !status)
@@ -102,6 +109,7 @@ Status fillBundle(CompilePipeline &pipeline, Inputs &inputs, const CompileOption
   facts.workerReserve = workerReserve(inputs);
   facts.codeBytes = bundle.codeBytes();
   facts.nodes = inputs.topology.nodes();
+  facts.referenceBytes = weights.referenceBytes();
   facts.deviceMemory = inputs.gpu ? inputs.topology.device.memory.value.value : 0;
   facts.tiers = tierNames(inputs.topology);
   facts.foldedTiers = foldedTiers(inputs.topology);

@@ -21,11 +21,21 @@ namespace k2c {
 
 namespace {
 
-/// Flags this build knows by name and does not have.
-Status refuseUnbuilt(const CompileOptions &options) {
-  if (options.weights == "reference")
-    return Error{"--weights reference", "kernels read packed panels, so the checkpoint cannot be mapped as it is",
-                 "use --weights packed"};
+/// Weights that are mapped as they are: matrices lie in rows then, and nothing is packed.
+Status chooseWeights(const CompileOptions &options, Inputs &inputs) {
+  if (options.weights != "reference")
+    return {};
+  if (!inputs.gpu)
+    return Error{
+        "--weights reference",
+        "a processor's kernels read each operand in one piece that begins on a page of a mapping, and topology '" +
+            shortened(inputs.topology.name) + "' has no GPU, whose memory is filled with a checkpoint's pieces",
+        "use --weights packed, or --topology h200x1"};
+  if (!options.blobStore.empty())
+    return Error{"--blob-store " + shortened(options.blobStore),
+                 "keeps packed weights, and --weights reference packs none", "leave one of them out"};
+  inputs.isReference = true;
+  inputs.planOptions.weights = WeightLayout::Rows;
   return {};
 }
 
@@ -211,8 +221,6 @@ bool leavesOverlapOut(const CompileOptions &options) {
 }
 
 Expected<Inputs> readInputs(const CompileOptions &options) {
-  if (Status status = refuseUnbuilt(options); !status)
-    return status.takeError();
   Expected<std::string> source = resolveSource(options.source);
   if (!source)
     return source.takeError();
@@ -245,6 +253,8 @@ Expected<Inputs> readInputs(const CompileOptions &options) {
   if (!layout)
     return layout.takeError();
   if (Status status = readTargets(options, inputs); !status)
+    return status.takeError();
+  if (Status status = chooseWeights(options, inputs); !status)
     return status.takeError();
   Expected<Limits> limits = limitsOf(options, inputs.spec, *layout);
   if (!limits)

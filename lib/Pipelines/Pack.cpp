@@ -3,7 +3,8 @@
 // The bundle says what it was compiled for (manifest "spec"), so the checkpoint's config.json must say the same, and
 // its tensors must have the shapes that follow. Then everything that the bundle lacks is added: tokenizer, the ids that
 // end a text, the tokenizer's share of the memory certificate, the weights. The index comes last but for the list of
-// hashes: a bundle with an index is complete.
+// hashes: a bundle with an index is complete. Of a program that reads the checkpoint's own bytes no weights are added,
+// but their hashes and a link to the checkpoint.
 //
 //===----------------------------------------------------------------------===//
 #include "PackedRanks.h"
@@ -15,9 +16,8 @@
 #include "k2c/Model/CheckWeights.h"
 #include "k2c/Model/Source.h"
 #include "k2c/Model/SpecJson.h"
+#include "k2c/Support/Units.h"
 #include "k2c/Weights/BundleFiles.h"
-#include "k2c/Weights/CheckpointTensors.h"
-#include "k2c/Weights/Packer.h"
 #include "k2rt/program.h"
 #include "k2rt/reserve.h"
 #include <cerrno>
@@ -118,6 +118,21 @@ Expected<ModelSpec> sameModel(const std::string &folder, const std::string &mani
   return spec;
 }
 
+/// Says that there is nothing to pack where a program reads the checkpoint's own bytes.
+Status noteReference(const WeightMap &map, const PackBundleOptions &options) {
+  if (!map.isReference)
+    return {};
+  if (!options.blobStore.empty())
+    return Error{"--blob-store " + shortened(options.blobStore),
+                 "keeps packed weights, and " + options.bundle +
+                     " was compiled with --weights reference, which packs none",
+                 "leave it out"};
+  if (options.note)
+    options.note("nothing to pack: the program reads the bytes of " + options.checkpoint + ", " +
+                 format(Bytes(map.referenceBytes())) + ", whose hashes are written");
+  return {};
+}
+
 /// Keeps a second pack out of a bundle while it lives. A file system without locks keeps nobody out.
 class BundleLock {
 public:
@@ -168,6 +183,15 @@ Expected<std::string> readBundleRemarks(const std::string &bundle) {
   return readTextFile((fs::path(bundle) / "remarks.txt").string(), maxBytes);
 }
 
+Expected<PackReport> packCheckpoint(const WeightMap &map, const CheckpointTensors &tensors, const std::string &folder,
+                                    const std::string &bundle, const PackOptions &options) {
+  Expected<PackReport> report = packWeights(map, tensors, bundle, options);
+  if (report && map.isReference)
+    if (Status status = linkCheckpoint(folder, bundle); !status)
+      return status.takeError();
+  return report;
+}
+
 Status packBundle(const PackBundleOptions &options) {
   const std::string &bundle = options.bundle;
   if (Status status = checkIsBundle(bundle); !status)
@@ -192,6 +216,8 @@ Status packBundle(const PackBundleOptions &options) {
   Expected<WeightMap> map = readWeightMap(bundle);
   if (!map)
     return map.takeError();
+  if (Status status = noteReference(*map, options); !status)
+    return status;
   Expected<PackedRanks> ranks = readPackedRanks(bundle, options.ranks, manifest, *spec, *map);
   if (!ranks)
     return ranks.takeError();
@@ -214,7 +240,7 @@ Status packBundle(const PackBundleOptions &options) {
     pack.takes = [&](const WeightSlot &slot, int64_t expert) { return ranks->takes(slot, expert); };
   if (options.progress)
     pack.progress = [&](int64_t done, int64_t total) { options.progress("weights", done, total); };
-  Expected<PackReport> report = packWeights(*map, CheckpointTensors(std::move(*checkpoint)), bundle, pack);
+  Expected<PackReport> report = packCheckpoint(*map, CheckpointTensors(std::move(*checkpoint)), *folder, bundle, pack);
   if (!report)
     return report.takeError();
   if (Status status = removeStrayBlobs(bundle); !status)

@@ -136,6 +136,8 @@ Status readMachine(Record record, Inputs &inputs) {
   inputs.target.l2Bytes = record.number("/target/l2_bytes", 1, int64_t(1) << 40);
   if (!record.has("/device"))
     return record.takeStatus();
+  if (record.has("/device/reference_bytes") && record.number("/device/reference_bytes", 0, int64_t(1) << 50) > 0)
+    inputs.planOptions.weights = WeightLayout::Rows;
   device.kind = DeviceKind::Nvidia;
   device.arch = record.text("/device/arch");
   if (Status status = record.takeStatus(); !status)

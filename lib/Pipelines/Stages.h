@@ -17,6 +17,8 @@
 #include "k2c/Target/Host.h"
 #include "k2c/Target/Nvidia.h"
 #include "k2c/Target/Package.h"
+#include "k2c/Weights/CheckpointTensors.h"
+#include "k2c/Weights/Packer.h"
 
 namespace k2c {
 
@@ -29,6 +31,7 @@ struct Inputs {
   Topology topology;
   HostTarget target;               ///< of a program of a GPU, what runs its step function
   std::optional<NvidiaTarget> gpu; ///< that runs its kernels; none: the processor
+  bool isReference = false;        ///< weights are the checkpoint's own bytes: --weights reference
   Limits limits;
   PlanOptions planOptions;
   ExpertPlacement placement; ///< of several ranks
@@ -95,6 +98,10 @@ private:
   std::vector<KernelCode> coded;
   Form next = Form::Model; ///< the first that has not been built
 };
+
+/// Blobs and weights/index.json of `map` from a checkpoint in `folder`; of a reference, the link to that folder too.
+Expected<PackReport> packCheckpoint(const WeightMap &map, const CheckpointTensors &tensors, const std::string &folder,
+                                    const std::string &bundle, const PackOptions &options);
 
 /// What is wrong with the manifest of a bundle.
 Error damaged(const std::string &manifest, const std::string &why);

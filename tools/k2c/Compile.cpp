@@ -46,7 +46,9 @@ static void addNumerics(CLI::App &command, CompileOptions &options) {
       ->capture_default_str();
   command.add_option("--cache", options.cache, "element type of the cache (default: as compute)")
       ->check(CLI::IsMember({"f32", "bf16"}));
-  command.add_option("--weights", options.weights, "packed blobs, or the checkpoint as it is")
+  command
+      .add_option("--weights", options.weights,
+                  "packed blobs, or on a GPU the checkpoint's own bytes, of which nothing is packed")
       ->check(CLI::IsMember({"packed", "reference"}))
       ->capture_default_str();
 }

@@ -54,6 +54,7 @@ constexpr struct {
              {"/limits/max_context", "context", Shown::Value},
              {"/forms/prompt_expanded_at_least", "prompt tokens that run expanded", Shown::Value},
              {"/memory/weights", "weights", Shown::Size},
+             {"/device/reference_bytes", "weights not packed", Shown::Size},
              {"/memory/cache", "cache", Shown::Size},
              {"/memory/arena", "arena", Shown::Size},
              {"/memory/collectives", "collectives", Shown::Size},

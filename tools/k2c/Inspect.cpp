@@ -45,6 +45,14 @@ std::string rankLine(const json &manifest) {
          " expert slots each; limits and memory are of one" + foldedText(manifest.at("topology"));
 }
 
+/// A line for weights that are a checkpoint's own bytes; "" for those that are packed.
+std::string referenceLine(const json &manifest) {
+  const json::json_pointer pointer("/device/reference_bytes");
+  const int64_t bytes = manifest.contains(pointer) ? manifest.at(pointer).get<int64_t>() : 0;
+  return bytes > 0 ? "\nweights   the checkpoint's own bytes, " + format(Bytes(bytes)) + ", of which nothing is packed"
+                   : "";
+}
+
 int inspect(const std::string &bundle, bool asJson) {
   Expected<JsonDocument> document = readManifest(bundle);
   if (!document)
@@ -63,8 +71,8 @@ int inspect(const std::string &bundle, bool asJson) {
               << (manifest.contains("device") ? text(manifest.at("device").at("arch")) + ", started by " : "")
               << text(manifest.at("target").at("cpu")) << "\nlimits    " << shortenedJson(limits.at("step_tokens"))
               << " tokens a step, " << shortenedJson(limits.at("max_sequences")) << " sequences of "
-              << shortenedJson(limits.at("max_context")) << " tokens" << rankLine(manifest) << "\nkernels   "
-              << manifest.at("kernels").size() << "\nmemory\n";
+              << shortenedJson(limits.at("max_context")) << " tokens" << rankLine(manifest) << referenceLine(manifest)
+              << "\nkernels   " << manifest.at("kernels").size() << "\nmemory\n";
     printMemory(manifest.at("memory"));
   } catch (const json::exception &error) {
     return fail((std::filesystem::path(bundle) / "manifest.json").string() + ": " + parserText(error) +

@@ -66,6 +66,14 @@ struct Story {
   }
 };
 
+/// How matrices lie in memory.
+const char *layoutText(const json &manifest) {
+  const json::json_pointer reference("/device/reference_bytes");
+  return manifest.contains(reference) && manifest.at(reference).get<int64_t>() > 0
+             ? " in the rows of the checkpoint, whose bytes they are: nothing is packed"
+             : " in panels of 32 output columns, which kernels of one row and of a thousand read alike";
+}
+
 void tellMemory(Story &story) {
   auto part = [&](const char *name) { return story.number((std::string("/memory/") + name).c_str()); };
   const double peak = story.number("/predicted/peak_bytes");
@@ -75,8 +83,7 @@ void tellMemory(Story &story) {
                  ", the rest scratch, logits, code and the runtime's own");
   story.tell("weights", part("weights"),
              count(story.number("/model/parameters")) + " parameters, stored as " + story.string("/spec/storage") +
-                 ", lie as " + size(part("weights")) +
-                 " in panels of 32 output columns, which kernels of one row and of a thousand read alike");
+                 ", lie as " + size(part("weights")) + layoutText(story.manifest));
   const double sequences = story.number("/limits/max_sequences"), tokens = story.number("/limits/max_context");
   story.tell("cache", part("cache"),
              size(part("cache")) + ": " + size(part("cache") / (sequences * tokens)) + " a token of " +

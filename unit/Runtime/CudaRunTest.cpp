@@ -260,7 +260,7 @@ TEST(CudaCommands, InfoSaysWhatTheDeviceTakes) {
   const json info = jsonOnFake(gpu, {"info"});
   EXPECT_EQ(info["device"],
             json::parse(R"({"arch":"sm_90a","driver":"CUDA 12.4","name":"Fake GPU","code":"cubin","ctas":3,
-    "threads":64,"workers_per_cta":2,"memory_bytes":85899345920})"));
+    "threads":64,"workers_per_cta":2,"memory_bytes":85899345920,"reference_bytes":0})"));
   const json &rank = info["ranks"][0];
   EXPECT_EQ(rank["owned"], json::parse(R"({"weights":4096,"cache":65536,"arena":65536,"workspace":27680,"graphs":0,
     "collectives":0})"));

@@ -81,6 +81,8 @@ struct BundleFacts {
   int64_t codeBytes = 0;     ///< mapped of the runtime, the program and their libraries, and not written to
   int64_t nodes = 1;         ///< of the topology
   int64_t deviceMemory = 0;  ///< of its GPU, that a program may use
+  /// Of the weights, those that are not packed: a checkpoint's own bytes.
+  int64_t referenceBytes = 0;
   std::string ptxas;         ///< version of that which made its cubins; "": it has none
   ExpertPlacement placement; ///< of several ranks
   std::string placementText; ///< of placement.json; "": there is none

@@ -115,6 +115,7 @@ json deviceJson(const GpuFacts &gpu, const Plan &plan, const BundleFacts &bundle
           {"code", bundle.ptxas.empty() ? "ptx" : "cubin"},
           {"ptxas", bundle.ptxas},
           {"memory_bytes", bundle.deviceMemory},
+          {"reference_bytes", bundle.referenceBytes},
           {"reserve_bytes", plan.memory.reserve.value}};
 }
 

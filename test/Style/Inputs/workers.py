@@ -1,6 +1,7 @@
 """Tests run on every processor at once: programs and compiles in RUN lines say how many workers they have.
 
-`k2c run` compiles with all processors and has no flag for it; only its program is held to a number.
+`k2c run` compiles with all processors and has no flag for it; only its program is held to a number. A program of a GPU
+takes no --threads, and the emulated --driver has one.
 
 usage: workers.py ROOT
 """
@@ -31,8 +32,8 @@ def commands(text):
 
 def is_uncounted(command):
     """True for one that takes all processors."""
-    return not REFUSED.search(command) and (
-        (RUNS.search(command) and "--threads" not in command) or (COMPILES.search(command) and "--jobs" not in command))
+    runs = RUNS.search(command) and "--threads" not in command and "--driver" not in command
+    return not REFUSED.search(command) and (runs or (COMPILES.search(command) and "--jobs" not in command))
 
 
 root = sys.argv[1]
