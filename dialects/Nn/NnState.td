@@ -73,11 +73,47 @@ def Nn_CaptureOp : Nn_Op<"capture", [], [MemoryEffects<[MemWrite]>]> {
   let assemblyFormat = "$input `,` $batch `` $kind (`layer` $layer^)? attr-dict `:` type($input)";
 }
 
+def Nn_BlockArgmaxOp : Nn_Op<"block_argmax", [], [Pure]> {
+  let summary = "The id of the largest logit in each block of columns";
+  let description = [{
+    The first half of a greedy choice that many workers share: a row is long, and rows are few. NaN is no candidate, the
+    lowest id is first among equals, and a block of NaN alone has -1 (N7). The last block of a row may be shorter.
+
+    ```mlir
+    %best = nn.block_argmax %3 block 96
+        : tensor<?x512xf32, #nn.rows<output>> -> tensor<?x6xi32, #nn.rows<output>>
+    ```
+    [C1] both have `output` rows. [C2] the logits are f32 and of rank two. [C3] the block is positive. [C4] the result
+    is an i32 for each block.
+  }];
+  let names = ["best"];
+  let arguments = (ins Nn_Rows:$logits, Nn_Int:$block);
+  let results = (outs Nn_Rows:$result);
+  let assemblyFormat = "$logits `block` $block attr-dict `:` type($logits) `->` type($result)";
+}
+
+def Nn_GreedySampleOp : Nn_Op<"greedy_sample", [], [MemoryEffects<[MemWrite]>]> {
+  let summary = "Take the largest logit of each output row as its sample";
+  let description = [{
+    The second half: of the ids that the blocks of a row have left, the one of the largest logit becomes the row's
+    sample in the step, -1 where all are NaN.
+
+    ```mlir
+    nn.greedy_sample %best of %3, %b
+        : tensor<?x6xi32, #nn.rows<output>>, tensor<?x512xf32, #nn.rows<output>>
+    ```
+    [C1] both have `output` rows. [C2] the logits are f32 and of rank two. [C3] what blocks have left is i32, and no
+    more of a row than it has logits.
+  }];
+  let arguments = (ins Nn_Rows:$best, Nn_Rows:$logits, Nn_Batch:$batch);
+  let assemblyFormat = "$best `of` $logits `,` $batch attr-dict `:` type($best) `,` type($logits)";
+}
+
 def Nn_SampleOp : Nn_Op<"sample", [], [MemoryEffects<[MemRead, MemWrite]>], /*inKernel=*/0> {
   let summary = "Sample the next token of each output row";
   let description = [{
-    Hands the logits to the step and draws with the step's sampling parameters (N7); sequences' last samples are
-    updated.
+    Hands the logits to the step and draws with the step's sampling parameters (N7). Rows that nn.greedy_sample has
+    taken samples for keep them where they are greedy.
 
     ```mlir
     nn.sample %3, %b : tensor<?x512xf32, #nn.rows<output>>

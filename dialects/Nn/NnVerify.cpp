@@ -139,7 +139,7 @@ LogicalResult OutputRowsOp::verify() {
 }
 
 //===----------------------------------------------------------------------===//
-// append, attention, capture, sample
+// append, attention, capture, block_argmax, greedy_sample, sample
 //===----------------------------------------------------------------------===//
 
 /// [C1], [C2] of append.
@@ -194,10 +194,38 @@ LogicalResult CaptureOp::verify() {
   return checkRows(*this, "C3", "the input", getInput().getType(), RowKind::Token);
 }
 
-/// [C1], [C2] of sample.
-LogicalResult SampleOp::verify() {
-  if (failed(checkRows(*this, "C1", "the logits", getLogits().getType(), RowKind::Output)) ||
-      failed(checkRank(*this, "C2", "logits", getLogits().getType(), 2)))
+/// [C1], [C2] of ops that choose among logits.
+static LogicalResult checkLogits(Operation *op, Type logits) {
+  if (failed(checkRows(op, "C1", "the logits", logits, RowKind::Output)) ||
+      failed(checkRank(op, "C2", "logits", logits, 2)))
     return failure();
-  return checkElement(*this, "C2", "logits", getLogits().getType(), Float32Type::get(getContext()));
+  return checkElement(op, "C2", "logits", logits, Float32Type::get(op->getContext()));
 }
+
+/// [C1] to [C4] of block_argmax.
+LogicalResult BlockArgmaxOp::verify() {
+  RankedTensorType logits = getLogits().getType(), result = getResult().getType();
+  if (failed(checkLogits(*this, logits)))
+    return failure();
+  if (getBlock() <= 0)
+    return emitOpError("[C3] expects a positive block, got ") << getBlock();
+  if (failed(checkElement(*this, "C4", "the result", result, IntegerType::get(getContext(), 32))))
+    return failure();
+  const int64_t blocks = llvm::divideCeil(widthOf(logits), getBlock());
+  return checkShape(*this, "C4", "result columns", columnsOf(result), {blocks});
+}
+
+/// [C1] to [C3] of greedy_sample.
+LogicalResult GreedySampleOp::verify() {
+  RankedTensorType logits = getLogits().getType(), best = getBest().getType();
+  if (failed(checkLogits(*this, logits)) || failed(checkRank(*this, "C3", "what blocks have left", best, 2)) ||
+      failed(checkElement(*this, "C3", "what blocks have left", best, IntegerType::get(getContext(), 32))))
+    return failure();
+  if (widthOf(best) > widthOf(logits))
+    return emitOpError("[C3] expects at most ")
+           << widthOf(logits) << " blocks, as many as a row has logits, got " << widthOf(best);
+  return success();
+}
+
+/// [C1], [C2] of sample.
+LogicalResult SampleOp::verify() { return checkLogits(*this, getLogits().getType()); }

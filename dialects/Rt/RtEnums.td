@@ -48,7 +48,8 @@ def Rt_Touch : I32BitEnum<"Touch", "what a kernel does to an argument", [
     I32BitEnumCaseBit<"ByRow", 2, "by_row">, I32BitEnumCaseBit<"InAnyOrder", 3, "in_any_order">,
     I32BitEnumCaseBit<"Expanded", 4, "expanded">, I32BitEnumCaseBit<"Absorbed", 5, "absorbed">,
     I32BitEnumCaseBit<"Hidden", 6, "hidden">, I32BitEnumCaseBit<"Experts", 7, "experts">,
-    I32BitEnumCaseBit<"Weights", 8, "weights">, I32BitEnumCaseBit<"MaxLogit", 9, "max_logit">]> {
+    I32BitEnumCaseBit<"Weights", 8, "weights">, I32BitEnumCaseBit<"MaxLogit", 9, "max_logit">,
+    I32BitEnumCaseBit<"Samples", 10, "samples">]> {
   let cppNamespace = "::k2c::rt";
 }
 

@@ -24,6 +24,7 @@ void buildModelForm(OpPassManager &pm, const PipelineOptions &options) {
 void buildPlannedForm(OpPassManager &pm, const PipelineOptions &options) {
   pm.addPass(createAttachPlan(options.plan));
   pm.addPass(createAbsorbMla());
+  pm.addPass(createSampleOnDevice());
   pm.addPass(createCanonicalizerPass());
   // From here on decisions are read from the module, not taken.
 }

@@ -150,6 +150,8 @@ public:
   double operator()(const JoinColumnsDesc &d) { return byRow("gather", d.y.type, d.y.space); }
   double operator()(const PartPlanDesc &) { return plan(); }
   double operator()(const AddPartsDesc &d) { return byRow("unpermute", d.x.type, RowSpace::Token); }
+  double operator()(const BlockArgmaxDesc &) { return 0; } // "sample" is counted for every program
+  double operator()(const GreedySampleDesc &) { return 0; }
 
 private:
   /// One worker counts and sorts.

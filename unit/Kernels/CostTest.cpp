@@ -70,6 +70,11 @@ TEST(Cost, OfRowKernelsIsTheirRows) {
   EXPECT_EQ(count({"", a}, {3, 0, 0}).cache.value, 3 * 576 * 2);
   OutputRowsDesc w{rowsOf(64), rowsOf(64, DType::F32, RowSpace::Output)};
   EXPECT_EQ(count({"", w}, {2, 0, 0}).read.value, 2 * 64 * 4);
+  BlockArgmaxDesc m{rowsOf(1000, DType::F32, RowSpace::Output), 512};
+  EXPECT_EQ(count({"", m}, {2, 0, 0}).read.value, 2 * 1000 * 4);
+  EXPECT_EQ(count({"", m}, {2, 0, 0}).written.value, 2 * 2 * 4);
+  GreedySampleDesc s{m.logits, 2}; // an id and a logit of each block
+  EXPECT_EQ(count({"", s}, {2, 0, 0}).read.value, 2 * (2 + 2) * 4);
   UnpermuteDesc c{rowsOf(64, DType::F32, RowSpace::Slot), rowsOf(64), 8, 2, 8};
   // slots, permutation (9 offsets, two numbers a route), experts
   EXPECT_EQ(count({"", c}, {5, 0, 0}).read.value, 5 * 2 * 64 * 4 + (9 + 5 * 4) * 4 + 5 * 2 * 4);
@@ -128,6 +133,7 @@ TEST(CostRule, IsCountAsNumbers) {
   expectRule(linear(96, 128), CountedRows::Token);
   expectRule({"", EmbedDesc{1000, 64, DType::BF16, rowsOf(64)}}, CountedRows::Token);
   expectRule({"", OutputRowsDesc{rowsOf(64), rowsOf(64, DType::F32, RowSpace::Output)}}, CountedRows::Output);
+  expectRule({"", GreedySampleDesc{rowsOf(64, DType::F32, RowSpace::Output), 3}}, CountedRows::Output);
   LinearDesc experts;
   experts.x = rowsOf(64, DType::F32, RowSpace::Slot);
   experts.y = rowsOf(32, DType::F32, RowSpace::Slot);

@@ -261,6 +261,8 @@ std::vector<KernelBody> bodies() {
           JoinColumnsDesc{rowsOf(4), rowsOf(4 * ranks), ranks},
           PartPlanDesc{topK, ranks},
           AddPartsDesc{slots(4), slots(4), topK, ranks},
+          BlockArgmaxDesc{rowsOf(12, DType::F32, RowSpace::Output), 5},
+          GreedySampleDesc{rowsOf(12, DType::F32, RowSpace::Output), 4},
           groupedLinear(),
           boundSelection()};
 }
@@ -298,6 +300,8 @@ TEST(Effects, APlantedLieIsReported) {
   EXPECT_EQ(lie(selection(), "step", Effect::captures({Capture::Experts})), "capture of weights is written; ");
   EXPECT_EQ(lie(CaptureDesc{rowsOf(4)}, "step", Effect::captures({Capture::Hidden, Capture::MaxLogit})),
             "capture of the largest logits is not written; ");
+  EXPECT_EQ(lie(GreedySampleDesc{rowsOf(12, DType::F32, RowSpace::Output), 4}, "step", Effect::reads()),
+            "samples is written; ");
   for (FormFilter form : {FormFilter::All, FormFilter::Expanded})
     EXPECT_EQ(lie(headLinear(), "y", Effect::writes(form)),
               "y does not define the rows of its form, and these alone; ");

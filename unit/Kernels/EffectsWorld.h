@@ -16,7 +16,7 @@ namespace k2c::test {
 
 constexpr int64_t topK = 2, experts = 4, ranks = 2, expertSlots = 4, layers = 3, slotRows = TestStep::pageCount * 64;
 inline constexpr const char *captureNames[] = {"capture of hidden rows", "capture of experts", "capture of weights",
-                                               "capture of the largest logits"};
+                                               "capture of the largest logits", "samples"};
 
 /// The memory of one argument or capture, and what is declared of it.
 struct Region {
@@ -221,7 +221,7 @@ inline void World::addOperand(const Operand &operand, Random &random) {
 }
 
 inline void World::addCaptures(const Effect &step_) {
-  for (Capture capture : {Capture::Hidden, Capture::Experts, Capture::Weights, Capture::MaxLogit}) {
+  for (Capture capture : {Capture::Hidden, Capture::Experts, Capture::Weights, Capture::MaxLogit, Capture::Samples}) {
     const std::vector<Capture> &into = step_.captured();
     bool isDeclared = std::find(into.begin(), into.end(), capture) != into.end();
     Region &region = add(captureNames[size_t(capture)], isDeclared ? Effect::destroys() : Effect::none(), 0,
@@ -283,7 +283,7 @@ inline void World::run(const Run &run) {
                    : table && arguments[i].isMatrix()          ? table->data()
                                                                : regions[i].bytes.data());
   void **captures[] = {&step.step.capture_hidden, &step.step.capture_experts, &step.step.capture_weights,
-                       &step.step.capture_max_logit};
+                       &step.step.capture_max_logit, &step.step.samples};
   for (size_t i = 0; i < std::size(captures); ++i)
     *captures[i] = regions[arguments.size() + i].bytes.data();
   run(desc, step.step, args);

@@ -60,6 +60,8 @@ auto members(ShareReturnDesc &k) { auto &[a] = k; return std::tie(a); }
 auto members(JoinColumnsDesc &k) { auto &[a, b, c] = k; return std::tie(a, b, c); }
 auto members(PartPlanDesc &k) { auto &[a, b] = k; return std::tie(a, b); }
 auto members(AddPartsDesc &k) { auto &[a, b, c, d] = k; return std::tie(a, b, c, d); }
+auto members(BlockArgmaxDesc &k) { auto &[a, b] = k; return std::tie(a, b); }
+auto members(GreedySampleDesc &k) { auto &[a, b] = k; return std::tie(a, b); }
 // clang-format on
 
 void change(bool &value) { value = !value; }

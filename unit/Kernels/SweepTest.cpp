@@ -146,7 +146,10 @@ std::vector<Entry> ofRows() {
           {"output_rows", OutputRowsDesc{rowsOf(70), rowsOf(70, DType::F32, RowSpace::Output)}},
           {"capture", CaptureDesc{rowsOf(40, DType::BF16)}},
           {"token_ids", TokenIdsDesc{}},
-          {"lookup", LookupDesc{8, DType::F32, rowsOf(70)}}};
+          {"lookup", LookupDesc{8, DType::F32, rowsOf(70)}},
+          {"block_argmax", BlockArgmaxDesc{rowsOf(170, DType::F32, RowSpace::Output), 48}},
+          {"block_argmax_whole", BlockArgmaxDesc{rowsOf(128, DType::F32, RowSpace::Output), 64}},
+          {"greedy_sample", GreedySampleDesc{rowsOf(170, DType::F32, RowSpace::Output), 35}}};
 }
 
 std::vector<Entry> ofMatrices() {

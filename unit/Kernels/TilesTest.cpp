@@ -231,6 +231,11 @@ TEST(Grids, DispatchIsOneItemAndRowKernelsOneARow) {
   OutputRowsDesc w;
   w.y.space = RowSpace::Output;
   EXPECT_EQ(gridOf({"", w}, chooseTile({"", w}, zen4)).space, RowSpace::Output);
+  BlockArgmaxDesc m{{RowSpace::Output, 1000, 1000, DType::F32}, 512};
+  EXPECT_EQ(itemCount(gridOf({"", m}, chooseTile({"", m}, zen4)), 9), 18);
+  GreedySampleDesc s{m.logits, 2};
+  EXPECT_EQ(itemCount(gridOf({"", s}, chooseTile({"", s}, zen4)), 9), 9);
+  EXPECT_EQ(gridOf({"", s}, chooseTile({"", s}, zen4)).space, RowSpace::Output);
 }
 
 } // namespace

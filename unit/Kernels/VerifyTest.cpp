@@ -313,4 +313,15 @@ TEST(Verify, PartsOfACombineKeepItsTypeAndTree) {
   EXPECT_EQ(failure(combine), "k: sums of experts keep their type");
 }
 
+TEST(Verify, GreedySamples) {
+  const Rows logits = rowsOf(100, RowSpace::Output);
+  EXPECT_EQ(failure(BlockArgmaxDesc{logits, 64}), "");
+  EXPECT_EQ(failure(BlockArgmaxDesc{logits, 0}), "k: columns of a block is 0, below 1");
+  EXPECT_EQ(failure(BlockArgmaxDesc{rowsOf(100), 64}), "k: samples are of output rows");
+  EXPECT_EQ(failure(GreedySampleDesc{logits, 100}), "");
+  EXPECT_EQ(failure(GreedySampleDesc{logits, 0}), "k: blocks is 0, below 1");
+  EXPECT_EQ(failure(GreedySampleDesc{logits, 101}), "k: blocks is 101, above the logits of a row, 100");
+  EXPECT_EQ(failure(GreedySampleDesc{{RowSpace::Output, 100, 100, DType::BF16}, 2}), "k: logits are f32");
+}
+
 } // namespace

@@ -97,6 +97,35 @@ TEST_F(CudaRun, DrawsTheTokensOfTheProcessors) {
   }
 }
 
+// Of rows that are greedy a few bytes of samples are copied, of others their logits, too: 97 floats.
+TEST_F(CudaRun, CopiesLogitsWhereTheHostDraws) {
+  EXPECT_EQ(run(FakeGpuBundle()), "");
+  const int steps = cuda.calls("cuGraphLaunch"), whenGreedy = cuda.calls("cuMemcpyDtoHAsync_v2");
+  EXPECT_EQ(whenGreedy, 2); // in each graph
+  cuda.reset();
+  sampling.temperature = 1;
+  EXPECT_EQ(run(FakeGpuBundle()), "");
+  EXPECT_EQ(cuda.calls("cuGraphLaunch"), steps);
+  EXPECT_EQ(cuda.calls("cuMemcpyDtoHAsync_v2"), whenGreedy + steps - 1) << "the first has no output row";
+}
+
+// A step that fails leaves its result to nobody: what a device runs next works.
+TEST_F(CudaRun, RunsOnBehindAStepThatFailed) {
+  std::string said;
+  const auto other = [&](Engine &engine, Scheduler &) {
+    Scheduler failing(engine, {});
+    Request request;
+    request.prompt = {96, 96};
+    ASSERT_TRUE(failing.add(std::move(request)));
+    const Status done = failing.drain();
+    said = done ? "" : done.error().text();
+  };
+  prompts = {fakePrompt(9, 3)};
+  EXPECT_EQ(run(FakeGpuBundle(), other), "");
+  EXPECT_EQ(said, "kernel append: failed with 7 in layer 0, row 1");
+  expectTokens();
+}
+
 TEST_F(CudaRun, HasOneGraphWhereStepsAreAsLargeAsSequencesAreMany) {
   FakeGpuBundle fake;
   fake.manifest["limits"]["step_tokens"] = 3;
@@ -143,11 +172,11 @@ TEST_F(CudaRun, RefusesWhatTheBundleCannotRunOn) {
       {{{"major", 10}},
        "device 0 (Fake GPU): has compute capability 10.0, the bundle is of sm_90a, which needs 9.0" + elsewhere},
       {{{"total", 1 << 20}},
-       "device 0 (Fake GPU): the bundle needs 512.16 MiB (537.04 MB) = 537037416 bytes of device memory, most of it "
+       "device 0 (Fake GPU): the bundle needs 512.16 MiB (537.04 MB) = 537037672 bytes of device memory, most of it "
        "reserve 512.00 MiB (536.87 MB); the device has 1.00 MiB (1.05 MB) = 1048576 bytes; " +
            smaller},
       {{{"free", 1 << 10}},
-       "device 0 (Fake GPU): the bundle needs 512.16 MiB (537.04 MB) = 537037416 bytes of device memory, most of it "
+       "device 0 (Fake GPU): the bundle needs 512.16 MiB (537.04 MB) = 537037672 bytes of device memory, most of it "
        "reserve 512.00 MiB (536.87 MB); 1.00 KiB (1.02 KB) = 1024 bytes of 80.00 GiB (85.90 GB) = 85899345920 bytes "
        "are free, other processes have the rest; end them, choose another with --device, or " +
            smaller}};

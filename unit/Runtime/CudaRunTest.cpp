@@ -160,6 +160,12 @@ TEST(CudaCommands, EndWithExit3WhereTheDeviceFails) {
               "run: error: step 0: has not ended within 0.05 s, and no kernel of it has begun; give it more time with "
               "--deadline\n");
   }
+  {
+    const DriverSays says("late=1"); // the step's own copy comes behind the word that ends it
+    EXPECT_EQ(failing(3, runOnFake(gpu, with({"logits", "--deadline", "0.05"}))),
+              "run: error: step 0: has not ended within 0.05 s, and no kernel of it has begun; give it more time with "
+              "--deadline\n");
+  }
   const DriverSays says("hang=1");
   EXPECT_EQ(
       failing(3, runOnFake(gpu, with({"logits", "--deadline", "0.05"}))),

@@ -42,7 +42,7 @@ public:
     return call("load");
   }
   void use(const void *const *) override { EXPECT_TRUE(call("use")); }
-  void upload(const k2rt_ir_step &step) override {
+  void upload(const k2rt_ir_step &step, bool) override {
     const auto *ids = static_cast<const int32_t *>(step.token_ids);
     script.ids.assign(ids, ids + step.token_rows);
     if (script.onUpload)

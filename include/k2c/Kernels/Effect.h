@@ -17,8 +17,8 @@ namespace k2c {
 /// Which rows an op defines: all, or those whose MLA segment form (step.row_form) is the named one (N4).
 enum class FormFilter : uint8_t { All, Expanded, Absorbed };
 
-/// Arrays of the step that kernels capture into (capture_* of k2rt_ir_step), each memory of its own.
-enum class Capture : uint8_t { Hidden, Experts, Weights, MaxLogit };
+/// Arrays of the step that kernels write (capture_* and samples of k2rt_ir_step), each memory of its own.
+enum class Capture : uint8_t { Hidden, Experts, Weights, MaxLogit, Samples };
 
 /// What a kernel does to one of its arguments. It has no default: who lists an argument says it.
 class Effect {

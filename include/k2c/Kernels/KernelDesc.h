@@ -294,12 +294,29 @@ struct CaptureDesc {
   Rows x;
 };
 
+/// The best of each block of columns: the id of its largest logit, where NaN is none, -0 is 0 and the lowest id is
+/// first among equals; -1 where all are NaN. Arguments: logits f32 [rows][width] -> best i32 [rows][blocks()].
+struct BlockArgmaxDesc {
+  Rows logits;
+  int64_t block = 0; ///< columns; the last block of a row may have fewer
+  int64_t blocks() const { return (logits.width + block - 1) / block; }
+};
+
+/// The same of a row, of what its blocks have left, ascending ids and -1, as its sample. Arguments:
+/// best i32 [rows][blocks], logits f32 [rows][width] that they name, step -> nothing; step.samples gets an id or -1 a
+/// row.
+struct GreedySampleDesc {
+  Rows logits;
+  int64_t blocks = 0;
+};
+
 using KernelBody =
     std::variant<EmbedDesc, RmsNormDesc, LinearDesc, HeadLinearDesc, RotaryDesc, AppendDesc, GqaAttentionDesc,
                  AbsorbedAttentionDesc, ExpandedAttentionDesc, RoutingDesc, PermutationDesc, PermuteDesc, UnpermuteDesc,
                  RowwiseDesc, OutputRowsDesc, CaptureDesc, LocateDesc, RoutePlanDesc, PackDesc, UnpackDesc,
                  ReturnPlanDesc, ReduceSubtreesDesc, MergeSubtreesDesc, CombineDesc, TokenIdsDesc, LookupDesc,
-                 SharePlanDesc, CloseGapsDesc, ShareReturnDesc, JoinColumnsDesc, PartPlanDesc, AddPartsDesc>;
+                 SharePlanDesc, CloseGapsDesc, ShareReturnDesc, JoinColumnsDesc, PartPlanDesc, AddPartsDesc,
+                 BlockArgmaxDesc, GreedySampleDesc>;
 
 /// A kernel: a readable name (not part of the key) and what it computes.
 struct KernelDesc {

@@ -15,6 +15,7 @@
 //   absorbed attention   item = (headTileIndex * tokens + token) * valueParts + part     `headTile` heads
 //   split-KV attention   item = (item of the above without part * 16 + partial) * valueParts + part
 //   permutation          one item; of warps 16
+//   block argmax         item = row * blocks + block
 //   all others           item = row
 // Of warps, each panel of a linear, grouped or of heads, too, is four items, which a CTA takes together; those of a
 // grouped one are shared out when it is known which experts have slots.

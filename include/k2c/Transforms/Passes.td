@@ -97,6 +97,23 @@ def AbsorbMla : Pass<"absorb-mla", "::mlir::ModuleOp"> {
   let dependentDialects = ["::k2c::nn::NnDialect", "::k2c::mla::MlaDialect"];
 }
 
+def SampleOnDevice : Pass<"sample-on-device", "::mlir::ModuleOp"> {
+  let summary = "Let a GPU take greedy samples itself";
+  let description = [{
+    Where the target is a GPU, the largest logit of each output row is found there, so that a step of greedy rows gives
+    the host ids and no logits. What is sampled is still handed to the step, where the host draws for other rows.
+
+    ```mlir
+    nn.sample %logits, %b : !l                                                       // before
+
+    %best = nn.block_argmax %logits block 512 : ...                                  // after
+    nn.greedy_sample %best of %logits, %b : ...
+    nn.sample %logits, %b : ...
+    ```
+  }];
+  let dependentDialects = ["::k2c::nn::NnDialect"];
+}
+
 def ShardAttention : Pass<"shard-attention", "::mlir::ModuleOp"> {
   let summary = "Divide heads and MLPs over tensor-parallel ranks";
   let description = [{

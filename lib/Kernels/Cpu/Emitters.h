@@ -44,6 +44,8 @@ void emitBody(KernelBuilder &b, const ShareReturnDesc &desc, const TileConfig &t
 void emitBody(KernelBuilder &b, const JoinColumnsDesc &desc, const TileConfig &tile);
 void emitBody(KernelBuilder &b, const PartPlanDesc &desc, const TileConfig &tile);
 void emitBody(KernelBuilder &b, const AddPartsDesc &desc, const TileConfig &tile);
+void emitBody(KernelBuilder &b, const BlockArgmaxDesc &desc, const TileConfig &tile);
+void emitBody(KernelBuilder &b, const GreedySampleDesc &desc, const TileConfig &tile);
 
 /// Scratch of a linear: the row block that is normalised, or moved because its rows collide in the cache.
 int64_t linearBytes(const LinearDesc &desc, const TileConfig &tile);

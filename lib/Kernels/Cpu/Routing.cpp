@@ -1,8 +1,7 @@
 //===- Routing.cpp - Choosing the experts of a token ----------------------===//
 //
-// The order "larger first, NaN last, then the lower index" becomes integers: a float's bits, negative ones mirrored,
-// sort as the float does; NaN is the second smallest integer and "not to be chosen" the smallest. Choosing is then a
-// vector maximum over keys, and a few entries are kept sorted by insertion.
+// The order "larger first, NaN last, then the lower index" is that of integers (SortKeys.h). Choosing is then a vector
+// maximum over keys, and a few entries are kept sorted by insertion.
 //
 //   scores, keys of choices -> [keys outside the best groups := none] -> [keys outside the home node fall]
 //   -> [keys outside the best nodes := none] -> topK times: take the largest key -> weights -> [forced weights]
@@ -15,13 +14,11 @@
 //===----------------------------------------------------------------------===//
 #include "Emitters.h"
 #include "Math.h"
-#include <limits>
+#include "SortKeys.h"
 
 namespace k2c::emit {
 
 namespace {
-
-constexpr int32_t noChoice = std::numeric_limits<int32_t>::min(), nanKey = noChoice + 1;
 
 int64_t paddedExperts(const RoutingDesc &d, int64_t lanes) { return (d.experts + lanes - 1) / lanes * lanes; }
 
@@ -76,7 +73,7 @@ public:
   void emitRow(Value row);
 
 private:
-  Value keyOf(Value floats);
+  Value keyOf(Value floats) { return emit::keyOf(b, floats); }
   void scoreRow(Value logits);
   void softmaxRow(Value logits);
   void limitGroups();
@@ -85,9 +82,6 @@ private:
   void markBestNodes(int64_t count, int64_t among);
   void lowerAway();
   void limitNodes();
-  struct Best {
-    Value key, index;
-  };
   Best bestOf(Value array, Value first, int64_t count);
   Value chooseBest();
   Value chooseForced(Value forced);
@@ -115,13 +109,6 @@ private:
   Value scores, keys, groupKeys, layer, experts, weights;
   Value held, nodeKeys, choices, marks; ///< of a bound; choices are those behind the keys
 };
-
-/// Ordered as the floats are; both zeros have one key.
-Value RoutingEmitter::keyOf(Value floats) {
-  Value bits = b.bitsOf(b.fadd(floats, b.constantFloat(floats.getType(), 0.0f)));
-  Value mirrored = b.bitXor(bits, b.bitAnd(b.sar(bits, 31), b.constant(bits.getType(), 0x7fffffff)));
-  return b.select(b.unordered(floats, floats), b.constant(bits.getType(), nanKey), mirrored);
-}
 
 void RoutingEmitter::softmaxRow(Value logits) {
   auto load = [&](Value from, Value i, DType type) { return b.loadFloats(b.at(from, i, type), type, 0); };
@@ -165,7 +152,7 @@ void RoutingEmitter::scoreRow(Value logits) {
 }
 
 /// The largest of `count` keys from `first` on, and its index: the first among equals.
-RoutingEmitter::Best RoutingEmitter::bestOf(Value array, Value first, int64_t count) {
+Best RoutingEmitter::bestOf(Value array, Value first, int64_t count) {
   const int64_t lanes = b.lanes(), whole = count / lanes * lanes;
   Type vector = b.vec(b.i32(), lanes);
   Value from = b.at(array, first, DType::I32), nothing = b.constant(vector, noChoice);
@@ -176,16 +163,14 @@ RoutingEmitter::Best RoutingEmitter::bestOf(Value array, Value first, int64_t co
     Value key = b.load(vector, b.at(from, at, DType::I32), DType::I32, mask);
     if (mask)
       key = b.select(mask, key, nothing);
-    Value better = b.compare(Compare::Gt, key, best[0]);
-    return Values{b.select(better, key, best[0]), b.select(better, indices(at), best[1])};
+    const Best found = better(b, {best[0], best[1]}, key, indices(at));
+    return Values{found.key, found.index};
   };
   Values best = b.loop(0, whole, lanes, {nothing, indices(b.constant(0))},
                        [&](Value at, ValueRange state) { return compare(at, Value(), state); });
   if (whole < count)
     best = compare(b.constant(whole), b.laneMask(lanes, 0, count - whole), best);
-  Value key = b.largestLane(best[0]), isBest = b.compare(Compare::Eq, best[0], b.splat(key, lanes));
-  Value beyond = b.constant(vector, std::numeric_limits<int32_t>::max());
-  return {key, b.smallestLane(b.select(isBest, best[1], beyond))};
+  return bestLane(b, {best[0], best[1]});
 }
 
 /// A group counts its best choice, or two; keys outside the best groups become "none".

@@ -147,6 +147,20 @@ Described describeCapture(DescBuilder b, nn::CaptureOp op) {
   return b.finish(ok, desc);
 }
 
+Described describeBlockArgmax(DescBuilder b, nn::BlockArgmaxOp op) {
+  BlockArgmaxDesc desc;
+  desc.block = op.getBlock();
+  bool ok = b.addRows(op.getLogits(), desc.logits) && b.addResult(op.getResult());
+  return b.finish(ok, desc);
+}
+
+Described describeGreedySample(DescBuilder b, nn::GreedySampleOp op) {
+  GreedySampleDesc desc;
+  desc.blocks = typeOf(op.getBest()).getDimSize(1);
+  bool ok = b.addArgument(op.getBest()) && b.addRows(op.getLogits(), desc.logits) && b.addArgument(op.getBatch());
+  return b.finish(ok, desc);
+}
+
 } // namespace
 
 MaybeDescribed describeOther(kern::FuncOp kernel, Operation *op) {
@@ -165,6 +179,8 @@ MaybeDescribed describeOther(kern::FuncOp kernel, Operation *op) {
       .Case([&](moe::UnpermuteOp o) { return describeUnpermute(b, o); })
       .Case([&](nn::OutputRowsOp o) { return describeOutputRows(b, o); })
       .Case([&](nn::CaptureOp o) { return describeCapture(b, o); })
+      .Case([&](nn::BlockArgmaxOp o) { return describeBlockArgmax(b, o); })
+      .Case([&](nn::GreedySampleOp o) { return describeGreedySample(b, o); })
       .Default([](Operation *) { return std::nullopt; });
 }
 

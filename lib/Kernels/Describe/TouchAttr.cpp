@@ -9,7 +9,8 @@ namespace k2c {
 static constexpr std::pair<Capture, rt::Touch> captures[] = {{Capture::Hidden, rt::Touch::Hidden},
                                                              {Capture::Experts, rt::Touch::Experts},
                                                              {Capture::Weights, rt::Touch::Weights},
-                                                             {Capture::MaxLogit, rt::Touch::MaxLogit}};
+                                                             {Capture::MaxLogit, rt::Touch::MaxLogit},
+                                                             {Capture::Samples, rt::Touch::Samples}};
 
 static StringAttr touchAttr(MLIRContext *context, const Effect &effect) {
   auto touch = rt::Touch::None;

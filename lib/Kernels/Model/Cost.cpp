@@ -12,6 +12,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "k2c/Kernels/Cost.h"
+#include <algorithm>
 #include <cmath>
 
 namespace k2c {
@@ -29,6 +30,7 @@ struct Counter {
   double weightShare = 1;   ///< of the weights that is read
   double tableElements = 0; ///< read in place of the whole weight or table, when > 0
   double planeTokens = load.keys;
+  double rowElements = 0; ///< of an activation's row, at most so many are read, when > 0
 
   void attention(double heads, double key, double value) { multiplyAdds = heads * (key + value) * load.context * rows; }
 
@@ -76,12 +78,16 @@ struct Counter {
   void operator()(const JoinColumnsDesc &) {}
   void operator()(const PartPlanDesc &) {}
   void operator()(const AddPartsDesc &) {}
+  void operator()(const BlockArgmaxDesc &) {}
+  void operator()(const GreedySampleDesc &d) { rowElements = double(d.blocks); }
 
   double rowsOf(RowSpace space) const { return space == RowSpace::Slot ? rows * slots : rows; }
 
   double activation(const Operand &operand) const {
-    return (double(operand.elements) + rowsOf(operand.rows.space) * double(operand.rows.width)) *
-           double(byteWidth(operand.type));
+    double width = double(operand.rows.width);
+    if (rowElements > 0)
+      width = std::min(width, rowElements);
+    return (double(operand.elements) + rowsOf(operand.rows.space) * width) * double(byteWidth(operand.type));
   }
 };
 

@@ -162,6 +162,8 @@ Status run(const ShareReturnDesc &, Arguments, const k2rt_ir_step &);
 Status run(const JoinColumnsDesc &, Arguments, const k2rt_ir_step &);
 Status run(const PartPlanDesc &, Arguments, const k2rt_ir_step &);
 Status run(const AddPartsDesc &, Arguments, const k2rt_ir_step &);
+Status run(const BlockArgmaxDesc &, Arguments, const k2rt_ir_step &);
+Status run(const GreedySampleDesc &, Arguments, const k2rt_ir_step &);
 
 } // namespace k2c::evaluation
 

@@ -202,6 +202,12 @@ std::string keyOf(const AddPartsDesc &d) {
   return "add_parts" + fields("x", d.x, "y", d.y, "top", d.topK, "members", d.members);
 }
 
+std::string keyOf(const BlockArgmaxDesc &d) { return "block_argmax" + fields("logits", d.logits, "block", d.block); }
+
+std::string keyOf(const GreedySampleDesc &d) {
+  return "greedy_sample" + fields("logits", d.logits, "blocks", d.blocks);
+}
+
 } // namespace
 
 std::string canonicalKey(const KernelDesc &desc) {

@@ -276,6 +276,16 @@ struct ArgumentList {
     rows("weights", numbers(d.topK, DType::F32), Effect::reads().byRow());
     result("y", d.y, Effect::writes());
   }
+  Rows bestOf(const Rows &logits, int64_t blocks) const { return {logits.space, blocks, blocks, DType::I32}; }
+  void operator()(const BlockArgmaxDesc &d) {
+    rows("logits", d.logits, Effect::reads());
+    result("best", bestOf(d.logits, d.blocks()), Effect::writes());
+  }
+  void operator()(const GreedySampleDesc &d) {
+    rows("best", bestOf(d.logits, d.blocks), Effect::reads().byRow());
+    rows("logits", d.logits, Effect::reads().byRow());
+    step(Effect::captures({Capture::Samples}));
+  }
 };
 
 } // namespace

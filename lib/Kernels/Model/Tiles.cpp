@@ -280,6 +280,8 @@ Grid gridOf(const KernelDesc &desc, const TileConfig &tile) {
     return {RowSpace::Token, 0, permutationParts};
   if (const auto *d = std::get_if<RowwiseDesc>(&desc.body))
     return {d->y.space, tile.rowsPerItem, 1, d->slotsPerToken};
+  if (const auto *d = std::get_if<BlockArgmaxDesc>(&desc.body))
+    return {d->logits.space, tile.rowsPerItem, d->blocks()};
   switch (shapeOf(desc).family) {
   case Family::Gqa:
   case Family::Absorbed:

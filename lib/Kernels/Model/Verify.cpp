@@ -275,6 +275,20 @@ public:
     atLeast("members", d.members, 2);
     that((d.members & (d.members - 1)) == 0, "members that have parts of a sum are a power of two");
   }
+  void sampled(const Rows &logits) {
+    rows("logits", logits);
+    that(logits.type == DType::F32, "logits are f32");
+    that(logits.space == RowSpace::Output, "samples are of output rows");
+  }
+  void operator()(const BlockArgmaxDesc &d) {
+    sampled(d.logits);
+    atLeast("columns of a block", d.block, 1);
+  }
+  void operator()(const GreedySampleDesc &d) {
+    sampled(d.logits);
+    atLeast("blocks", d.blocks, 1);
+    atMost("blocks", d.blocks, "the logits of a row", d.logits.width);
+  }
 
 private:
   void check(bool holds, const std::string &what, int64_t value, const std::string &relation, int64_t other) {

@@ -21,7 +21,7 @@ extern "C" {
 #endif
 
 /* Grows with every change of abi.def or of this page. A program of another version is refused. */
-#define K2RT_ABI_VERSION 19u
+#define K2RT_ABI_VERSION 20u
 /* The name of the symbol a program exports. */
 #define K2RT_PROGRAM_QUERY_NAME "k2c_program_query"
 /* Cache groups of a program, at most. */
@@ -93,7 +93,8 @@ typedef int32_t (*k2rt_ir_launch_fn)(k2rt_ir_worker *worker, int32_t kernel_id, 
 typedef int32_t (*k2rt_ir_enqueue_fn)(k2rt_ir_worker *worker, int32_t kernel_id, const k2rt_ir_grid *grid,
                                       int64_t layer, void *const *args, int32_t count, int32_t nowait);
 
-/* api->barrier and api->sample. sample does not end with a barrier: the end of the step is one. */
+/* api->barrier and api->sample. sample does not end with a barrier: the end of the step is one. On a GPU it is for rows
+ * whose temperature is above 0: kernels leave the greedy choice of every row in step.samples. */
 typedef int32_t (*k2rt_ir_barrier_fn)(k2rt_ir_worker *worker);
 
 /* api->collective_start. Every worker calls it, behind a barrier that closes what writes the buffers; `layer` is the

@@ -116,11 +116,11 @@ static inline int64_t k2rt_host_bytes(int64_t ranks, int64_t peak, int64_t share
   return ranks * peak - (ranks - 1) * shared;
 }
 
-/* Of a GPU, bytes of the arrays of one step as kernels read them, with the step itself and its status: in the device's
- * memory, and once more in pinned memory of the host. Each array is 64-byte aligned. */
+/* Of a GPU, bytes of the arrays of one step as kernels read and write them, with the step itself, its status and its
+ * samples: in the device's memory, and once more in pinned memory of the host. Each array is 64-byte aligned. */
 static inline int64_t k2rt_gpu_step_bytes(const k2rt_limits *limits) {
-  const int64_t headers = 1024 + 64 * (12 + 3 * limits->cache_groups); /* the step, its status, alignment */
-  const int64_t rows = limits->step_tokens * (20 + 8 * limits->cache_groups);
+  const int64_t headers = 1024 + 64 * (13 + 3 * limits->cache_groups); /* the step, its status, alignment */
+  const int64_t rows = limits->step_tokens * (24 + 8 * limits->cache_groups);
   const int64_t table = limits->max_sequences * k2rt_pages_per_sequence(limits) * 4;
   return headers + rows + limits->max_sequences * 8 + limits->cache_groups * (limits->max_sequences * 4 + table + 24);
 }

@@ -47,8 +47,8 @@ public:
   virtual Status load(const RankMemory &memory, Trace *trace) = 0;
   /// From the next step on, weights are where another list of bases says.
   virtual void use(const void *const *weights) = 0;
-  /// The arrays of the next step are filled.
-  virtual void upload(const k2rt_ir_step &step) = 0;
+  /// The arrays of the next step are filled. Unless its logits are wanted, results() need not have them.
+  virtual void upload(const k2rt_ir_step &step, bool wantsLogits) = 0;
   /// Runs `entry` on what was uploaded, and returns when it is done. Fails with the name of the kernel that failed, or
   /// K2RT_INTERRUPTED, or as the exchange does.
   virtual Status run(k2rt_ir_step_fn entry) = 0;

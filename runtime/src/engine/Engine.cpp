@@ -88,7 +88,7 @@ void Engine::prepare(int32_t microbatch, int32_t rank, const k2rt_ir_step &asked
   if (!member) {
     only = step;
     onlyWanted = wanted;
-    return theRank->upload(step);
+    return theRank->upload(step, wanted.logits || wanted.targets);
   }
   if (rank == 0) {
     underWay[microbatch].records.records.clear();

@@ -13,7 +13,7 @@ Rank::Rank(const Bundle &bundle, StepArrays arrays)
 }
 
 /// All ranks of a sequence have its rows. They enter at the first stage, and logits are of the last.
-void Rank::upload(const k2rt_ir_step &step, bool inHalves) {
+void Rank::upload(const k2rt_ir_step &step, bool wantsLogits, bool inHalves) {
   k2rt_ir_step own = step;
   own.entering_rows = bundle.manifest.ranks.isFirstStage(bundle.rank) ? step.token_rows : 0;
   if (!bundle.manifest.ranks.isLastStage(bundle.rank)) {
@@ -22,7 +22,7 @@ void Rank::upload(const k2rt_ir_step &step, bool inHalves) {
   }
   entry = inHalves ? serveHalves : serve;
   const k2rt_ir_step &next = inHalves ? halves->cut(own) : own;
-  device->upload(bundle.manifest.ranks.tp > 1 ? sliced(next) : next);
+  device->upload(bundle.manifest.ranks.tp > 1 ? sliced(next) : next, wantsLogits);
 }
 
 const k2rt_ir_step &Rank::sliced(const k2rt_ir_step &whole) {

@@ -28,8 +28,9 @@ public:
   /// Tables of its placement, at least one; the next step goes by table `table`.
   int64_t tables() const { return std::max<int64_t>(static_cast<int64_t>(bundle.placement.count()), 1); }
   void goBy(size_t table);
-  /// The next step, which refers to arrays(); in two halves only where the manifest has them.
-  void upload(const k2rt_ir_step &step, bool inHalves = false);
+  /// The next step, which refers to arrays(); in two halves only where the manifest has them. `wantsLogits`: results()
+  /// has them.
+  void upload(const k2rt_ir_step &step, bool wantsLogits, bool inHalves = false);
   /// Runs the program's step function on it.
   Status run() { return device->run(entry); }
   StepResults results() const { return device->results(); }

@@ -191,7 +191,7 @@ Status RankMember::compute() {
     std::fill_n(partAt<float>(own.data(), layout.maxLogits), manifest.layers * manifest.heads,
                 -std::numeric_limits<float>::infinity());
   theRank->goBy(current.header.table);
-  theRank->upload(step, (header.flags & inHalves) != 0);
+  theRank->upload(step, layout.logits >= 0 || layout.logProbabilities >= 0, (header.flags & inHalves) != 0);
   const Clock::time_point begin = Clock::now();
   Status ran = told(theRank->run());
   stepped += Clock::now() - begin;

@@ -361,6 +361,86 @@ func.func @capture_c3(%w: tensor<?x64xf32, #nn.rows<output>>, %b: !nn.batch) {
 
 // -----
 
+func.func @block_argmax_c1(%x: tensor<?x64xf32, #nn.rows<token>>, %b: !nn.batch) {
+  // expected-error @below {{'nn.block_argmax' op [C1] expects the logits in row space output, got token}}
+  %0 = nn.block_argmax %x block 32 : tensor<?x64xf32, #nn.rows<token>> -> tensor<?x2xi32, #nn.rows<token>>
+  return
+}
+
+// -----
+
+func.func @block_argmax_c2(%x: tensor<?x64xbf16, #nn.rows<output>>, %b: !nn.batch) {
+  // expected-error @below {{'nn.block_argmax' op [C2] expects logits of type 'f32', got 'bf16'}}
+  %0 = nn.block_argmax %x block 32 : tensor<?x64xbf16, #nn.rows<output>> -> tensor<?x2xi32, #nn.rows<output>>
+  return
+}
+
+// -----
+
+func.func @block_argmax_c3(%x: tensor<?x64xf32, #nn.rows<output>>, %b: !nn.batch) {
+  // expected-error @below {{'nn.block_argmax' op [C3] expects a positive block, got 0}}
+  %0 = nn.block_argmax %x block 0 : tensor<?x64xf32, #nn.rows<output>> -> tensor<?x2xi32, #nn.rows<output>>
+  return
+}
+
+// -----
+
+func.func @block_argmax_c4(%x: tensor<?x64xf32, #nn.rows<output>>, %b: !nn.batch) {
+  // expected-error @below {{'nn.block_argmax' op [C4] expects the result of type 'i32', got 'f32'}}
+  %0 = nn.block_argmax %x block 32 : tensor<?x64xf32, #nn.rows<output>> -> tensor<?x2xf32, #nn.rows<output>>
+  return
+}
+
+// -----
+
+func.func @block_argmax_c4_blocks(%x: tensor<?x64xf32, #nn.rows<output>>, %b: !nn.batch) {
+  // expected-error @below {{'nn.block_argmax' op [C4] expects result columns of shape [3], got [2]}}
+  %0 = nn.block_argmax %x block 31 : tensor<?x64xf32, #nn.rows<output>> -> tensor<?x2xi32, #nn.rows<output>>
+  return
+}
+
+// -----
+
+func.func @greedy_sample_c1(%best: tensor<?x2xi32, #nn.rows<token>>, %x: tensor<?x64xf32, #nn.rows<output>>, %b: !nn.batch) {
+  // expected-error @below {{'nn.greedy_sample' op [C1] expects one row space, got #nn.rows<output> and #nn.rows<token>}}
+  nn.greedy_sample %best of %x, %b : tensor<?x2xi32, #nn.rows<token>>, tensor<?x64xf32, #nn.rows<output>>
+  return
+}
+
+// -----
+
+func.func @greedy_sample_c2(%best: tensor<?x2xi32, #nn.rows<output>>, %x: tensor<?x4x16xf32, #nn.rows<output>>, %b: !nn.batch) {
+  // expected-error @below {{'nn.greedy_sample' op [C2] expects logits of rank 2, got 3}}
+  nn.greedy_sample %best of %x, %b : tensor<?x2xi32, #nn.rows<output>>, tensor<?x4x16xf32, #nn.rows<output>>
+  return
+}
+
+// -----
+
+func.func @greedy_sample_c3(%best: tensor<?x2xf32, #nn.rows<output>>, %x: tensor<?x64xf32, #nn.rows<output>>, %b: !nn.batch) {
+  // expected-error @below {{'nn.greedy_sample' op [C3] expects what blocks have left of type 'i32', got 'f32'}}
+  nn.greedy_sample %best of %x, %b : tensor<?x2xf32, #nn.rows<output>>, tensor<?x64xf32, #nn.rows<output>>
+  return
+}
+
+// -----
+
+func.func @greedy_sample_c3_rank(%best: tensor<?x2x1xi32, #nn.rows<output>>, %x: tensor<?x64xf32, #nn.rows<output>>, %b: !nn.batch) {
+  // expected-error @below {{'nn.greedy_sample' op [C3] expects what blocks have left of rank 2, got 3}}
+  nn.greedy_sample %best of %x, %b : tensor<?x2x1xi32, #nn.rows<output>>, tensor<?x64xf32, #nn.rows<output>>
+  return
+}
+
+// -----
+
+func.func @greedy_sample_c3_blocks(%best: tensor<?x65xi32, #nn.rows<output>>, %x: tensor<?x64xf32, #nn.rows<output>>, %b: !nn.batch) {
+  // expected-error @below {{'nn.greedy_sample' op [C3] expects at most 64 blocks, as many as a row has logits, got 65}}
+  nn.greedy_sample %best of %x, %b : tensor<?x65xi32, #nn.rows<output>>, tensor<?x64xf32, #nn.rows<output>>
+  return
+}
+
+// -----
+
 !x = tensor<?x64xf32, #nn.rows<token>>
 func.func @sample_c1(%x: !x, %b: !nn.batch, %l: index) {
   // expected-error @below {{'nn.sample' op [C1] expects the logits in row space output, got token}}

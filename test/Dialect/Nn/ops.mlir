@@ -130,6 +130,10 @@ module @model attributes {
     // CHECK: nn.output_rows %{{.*}}, %{{.*}} : tensor<?x64xf32, #tok> -> tensor<?x64xf32, #output>
     %2 = nn.output_rows %t, %b : !x -> tensor<?x64xf32, #nn.rows<output>>
     %3 = nn.linear %2, @embed : tensor<?x64xf32, #nn.rows<output>> -> tensor<?x512xf32, #nn.rows<output>>
+    // CHECK: %[[BEST:.*]] = nn.block_argmax %[[LOGITS:.*]] block 96 : tensor<?x512xf32, #output> -> tensor<?x6xi32, #output>
+    %best = nn.block_argmax %3 block 96 : tensor<?x512xf32, #nn.rows<output>> -> tensor<?x6xi32, #nn.rows<output>>
+    // CHECK: nn.greedy_sample %[[BEST]] of %[[LOGITS]], %{{.*}} : tensor<?x6xi32, #output>, tensor<?x512xf32, #output>
+    nn.greedy_sample %best of %3, %b : tensor<?x6xi32, #nn.rows<output>>, tensor<?x512xf32, #nn.rows<output>>
     // CHECK: nn.sample %{{.*}}, %{{.*}} : tensor<?x512xf32, #output>
     nn.sample %3, %b : tensor<?x512xf32, #nn.rows<output>>
     return

@@ -8,6 +8,7 @@ import sys
 TENSORS = ["model", "planned", "distributed"]
 TAKES = {
     "set-numerics": TENSORS, "attach-plan": [*TENSORS, "scheduled", "runtime"], "absorb-mla": TENSORS,
+    "sample-on-device": ["planned", "distributed"],
     "shard-attention": ["planned", "distributed"], "shard-experts": ["planned", "distributed"],
     "partition-stages": ["distributed"], "bound-dispersion": ["distributed"],
     "form-kernels": ["distributed", "scheduled"],

@@ -5,54 +5,16 @@
 // program: K2C_FAKE_CUDA="major=8,hang=1,fail=cuMemAlloc_v2:2:2".
 #include "base/CudaDriver.h"
 #include "fake/FakeCudaKernels.h"
+#include "fake/FakeCudaState.h"
 #include "k2rt/program.h"
 #include <cstdlib>
 #include <cstring>
-#include <map>
-#include <set>
-#include <string>
 #include <sys/mman.h>
 #include <utility>
-#include <vector>
 
 #define FAKE_EXPORT extern "C" __attribute__((visibility("default")))
 
 namespace {
-
-struct Operation {
-  enum { toDevice, toHost, set, kernel } kind;
-  char *to = nullptr;
-  const char *from = nullptr;
-  size_t bytes = 0;
-  std::string name;         // of a kernel
-  std::vector<char> launch; // its first parameter
-  std::vector<uint64_t> arguments;
-  int workers = 0;
-  unsigned char value = 0;
-};
-
-struct State {
-  std::map<std::string, long> settings = {{"version", 12040},  {"devices", 1}, {"major", 9},    {"total", 80l << 30},
-                                          {"free", 79l << 30}, {"ctas", 3},    {"threads", 64}, {"arguments", 5}};
-  std::map<std::string, int> calls;
-  std::string failing;
-  int failingAt = 0, error = 0;
-  std::set<const void *> alive;
-  std::map<char *, size_t> device;
-  std::vector<Operation> *capturing = nullptr;
-  bool launched = false, told = false;
-  int contexts = 0;
-};
-
-State &state() {
-  static auto *const only = new State; // outlives every user
-  return *only;
-}
-
-bool fails(const char *name) { return ++state().calls[name] == state().failingAt && state().failing == name; }
-#define FAKE_ENTRY(name)                                                                                               \
-  if (fails(#name))                                                                                                    \
-  return static_cast<CUresult>(state().error)
 
 template <class T> T make() {
   auto *made = new char;
@@ -87,6 +49,13 @@ void perform(const Operation &operation) {
     std::memset(operation.to, operation.value, operation.bytes);
   else
     std::memcpy(operation.to, operation.from, operation.bytes);
+}
+
+void performAll(const std::vector<Operation> &operations) {
+  openMemory(true);
+  for (const Operation &operation : operations)
+    perform(operation);
+  openMemory(false);
 }
 
 CUresult enqueue(Operation operation) {
@@ -271,6 +240,10 @@ FAKE_EXPORT CUresult cuStreamDestroy_v2(CUstream stream) {
 FAKE_EXPORT CUresult cuStreamQuery(CUstream) {
   FAKE_ENTRY(cuStreamQuery); // hang: 1: for ever, 2: until kernels are told to end, 3: a few times
   const long hang = state().settings["hang"];
+  if (state().late && !state().told)
+    return CUDA_ERROR_NOT_READY;
+  if (const auto *operations = std::exchange(state().late, nullptr))
+    performAll(*operations);
   if (state().launched &&
       (hang == 1 || (hang == 2 && !state().told) || (hang == 3 && state().calls["cuStreamQuery"] % 4)))
     return CUDA_ERROR_NOT_READY;
@@ -375,11 +348,11 @@ FAKE_EXPORT CUresult cuGraphInstantiateWithFlags(CUgraphExec *executable, CUgrap
 FAKE_EXPORT CUresult cuGraphLaunch(CUgraphExec executable, CUstream) {
   FAKE_ENTRY(cuGraphLaunch);
   state().launched = true;
-  openMemory(true);
-  if (state().settings["idle"] == 0) // else: nothing of it begins
-    for (const Operation &operation : *reinterpret_cast<std::vector<Operation> *>(executable))
-      perform(operation);
-  openMemory(false);
+  const auto *operations = reinterpret_cast<std::vector<Operation> *>(executable);
+  if (state().settings["late"] != 0)
+    state().late = operations;
+  else if (state().settings["idle"] == 0) // else: nothing of it begins
+    performAll(*operations);
   return CUDA_SUCCESS;
 }
 static CUresult giveBackGraph(void *graph) {

@@ -16,6 +16,21 @@ static int32_t count_items(k2rt_ir_worker *w, const k2rt_ir_gpu_launch *launch, 
   return w->index + 1 < w->count || *counted == items ? 0 : 13;
 }
 
+/* Kernel 2 on a GPU: logits, and what is greedy of them. */
+static int32_t logits_and_samples(k2rt_ir_worker *w) {
+  const k2rt_ir_step *s = step_of(w);
+  const int32_t result = logits(w, NULL);
+  for (int64_t row = w->begin; row < w->end && result == 0; ++row) {
+    const float *of = (const float *)s->logits + row * vocab;
+    int32_t best = -1;
+    for (int32_t id = 0; id < vocab; ++id)
+      if (of[id] == of[id] && (best < 0 || of[id] > of[best]))
+        best = id;
+    ((int32_t *)s->samples)[row] = best;
+  }
+  return result;
+}
+
 static int64_t items_of(const k2rt_ir_gpu_launch *launch) {
   if (launch->rows < 0)
     return launch->items;
@@ -47,7 +62,7 @@ void fake_cuda_run(const char *name, const void *first, const uint64_t *args, in
     if (args[3] == (uint64_t)step && args[4] == (uint64_t)step->logits)
       result = strcmp(name, "k0") == 0   ? append(&w, NULL)
                : strcmp(name, "k1") == 0 ? capture(&w, NULL)
-               : strcmp(name, "k2") == 0 ? logits(&w, NULL)
+               : strcmp(name, "k2") == 0 ? logits_and_samples(&w)
                                          : count_items(&w, launch, items);
     if (result != 0)
       status->result = result, status->launch = launch->number, status->absent = w.absent, status->worker = index;

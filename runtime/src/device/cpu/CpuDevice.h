@@ -40,7 +40,7 @@ public:
   Expected<std::byte *> allocate(int64_t bytes, const char *purpose, MemoryUse use) override;
   Status load(const RankMemory &memory, Trace *trace) override;
   void use(const void *const *weights) override { executor->use(weights); }
-  void upload(const k2rt_ir_step &step) override { executor->upload(step); }
+  void upload(const k2rt_ir_step &step, bool) override { executor->upload(step); }
   Status run(k2rt_ir_step_fn entry) override { return executor->run(entry); }
   StepResults results() const override { return executor->results(); }
   void interrupt() override { executor->interrupt(); }

@@ -1,5 +1,6 @@
 // A step: its arrays into pinned memory (upload), then a graph, whose head copies them to the device and whose end
-// copies the status back, then the rows of logits and captures that the step has, then sampling on the host.
+// copies status and samples back, then the rows of captures that the step has. Rows of logits come where somebody wants
+// them, or where the host draws samples.
 //
 // Nothing here blocks on the device while kernels run: the stream is asked again and again, ever more seldom, so that
 // an interrupt or a deadline is seen. Either writes a result into the status of the device, and kernels that have not
@@ -138,7 +139,11 @@ Status CudaDevice::load(const RankMemory &memory, Trace *toTrace) {
   k2rt_ir_step written = {};
   written.logits = reinterpret_cast<void *>(logits.get());
   captures->setAddresses(written);
-  Expected<StepMirror> made = StepMirror::create(*driver, manifest, written);
+  Expected<StepOutcome> outcome = StepOutcome::create(*driver, manifest.limits.step_tokens, stream.get());
+  if (!outcome)
+    return outcome.takeError();
+  left.emplace(std::move(*outcome));
+  Expected<StepMirror> made = StepMirror::create(*driver, manifest, *left, written);
   if (!made)
     return made.takeError();
   mirror.emplace(std::move(*made));
@@ -176,8 +181,9 @@ void CudaDevice::use(const void *const *other) {
     refused = Error{K2RT_UNSUPPORTED, "--placement", "moves experts between ranks, a GPU's program has one", ""};
 }
 
-void CudaDevice::upload(const k2rt_ir_step &next) {
+void CudaDevice::upload(const k2rt_ir_step &next, bool logitsAreWanted) {
   step = next;
+  wantsLogits = logitsAreWanted;
   mirror->fill(step);
   if (Status known = captures->checkKnown(step); !known)
     refused = known.takeError();
@@ -189,17 +195,27 @@ const RecordedStep &CudaDevice::recorded() const {
   return isSmall ? fewRows : allRows;
 }
 
+/// Behind a step that was ended: once the word that did so can come no more.
+Status CudaDevice::clearOutcome() {
+  if (Status told = driver->call<&Cuda::cuStreamSynchronize>(stopping.get()); !told)
+    return told;
+  hasEnded = false;
+  return left->clear(stream.get());
+}
+
 Status CudaDevice::launch() {
   if (Status current = context.makeCurrent(); !current)
     return current;
+  if (Status cleared = hasEnded ? clearOutcome() : Status(); !cleared)
+    return cleared;
   if (Status copied = captures->copyToDevice(step, stream.get()); !copied)
     return copied;
   if (Status begun = driver->call<&Cuda::cuGraphLaunch>(recorded().graph.get(), stream.get()); !begun)
     return begun;
   const int64_t bytes = step.output_rows * bundle.manifest.vocab * 4;
-  return bytes == 0 ? Status()
-                    : driver->call<&Cuda::cuMemcpyDtoHAsync_v2>(step.logits, logits.get(), static_cast<size_t>(bytes),
-                                                                stream.get());
+  return bytes == 0 || !needsLogits() ? Status()
+                                      : driver->call<&Cuda::cuMemcpyDtoHAsync_v2>(
+                                            step.logits, logits.get(), static_cast<size_t>(bytes), stream.get());
 }
 
 /// What a step that ends early has come to; or, unless it has ended, what of it does not end.
@@ -214,7 +230,8 @@ std::string CudaDevice::progress(bool hasEnded) const {
 
 /// After a deadline or an interrupt: kernels are told to end.
 Status CudaDevice::endEarly(bool isLate) {
-  if (Status told = mirror->stop(stopping.get()); !told)
+  hasEnded = true;
+  if (Status told = left->stop(stopping.get()); !told)
     return told;
   const bool isEmulated = options.driver == emulatedDriver;
   const auto begin = std::chrono::steady_clock::now();
@@ -278,6 +295,8 @@ Status CudaDevice::run(k2rt_ir_step_fn) {
     done = driver->call<&Cuda::cuStreamSynchronize>(stream.get());
   if (!done)
     return done;
+  if (step.sampling)
+    std::copy_n(mirror->samples(), step.output_rows, static_cast<int32_t *>(step.samples));
   sampling.run(step);
   if (trace) {
     done = recorded().trace(*driver, step, steps, begin, *trace);
@@ -291,10 +310,11 @@ StepResults CudaDevice::results() const {
   return {static_cast<const float *>(step.logits), static_cast<const int32_t *>(step.samples)};
 }
 
-Status CudaDevice::outcome() const {
+Status CudaDevice::outcome() {
+  const k2rt_ir_gpu_status &status = mirror->status();
+  hasEnded |= status.result != 0;
   if (interrupted.load())
     return Error{K2RT_INTERRUPTED, "", "interrupted", ""};
-  const k2rt_ir_gpu_status &status = mirror->status();
   if (status.result == 0)
     return {};
   const std::vector<RecordedLaunch> &launches = recorded().launches;

@@ -13,6 +13,7 @@
 #include "device/cuda/Modules.h"
 #include "device/cuda/Recorder.h"
 #include "device/cuda/StepMirror.h"
+#include "device/cuda/StepOutcome.h"
 #include "engine/Device.h"
 #include <atomic>
 #include <chrono>
@@ -50,7 +51,7 @@ public:
   Expected<std::byte *> allocate(int64_t bytes, const char *purpose, MemoryUse use) override;
   Status load(const RankMemory &memory, Trace *trace) override;
   void use(const void *const *weights) override;
-  void upload(const k2rt_ir_step &step) override;
+  void upload(const k2rt_ir_step &step, bool wantsLogits) override;
   Status run(k2rt_ir_step_fn entry) override;
   StepResults results() const override;
   void interrupt() override { interrupted.store(true, std::memory_order_relaxed); }
@@ -65,11 +66,13 @@ private:
   CudaDevice(const Bundle &bundle, const CudaOptions &options, std::unique_ptr<Driver> driver, GpuContext context);
   Status loadCode(const RankMemory &memory);
   Status launch();
+  Status clearOutcome();
+  bool needsLogits() const { return wantsLogits || HostSampling::draws(step); }
   Status waitForKernels();
   Status endEarly(bool isLate);
   std::string progress(bool hasEnded) const;
   const RecordedStep &recorded() const;
-  Status outcome() const;
+  Status outcome();
 
   const Bundle &bundle;
   const CudaOptions options;
@@ -82,11 +85,14 @@ private:
   std::optional<DeviceWeights> weights;
   std::optional<Modules> modules;
   std::optional<CaptureArrays> captures;
+  std::optional<StepOutcome> left;
   std::optional<StepMirror> mirror;
   RecordedStep fewRows, allRows;
   HostSampling sampling;
   Trace *trace = nullptr;
   k2rt_ir_step step = {};
+  bool wantsLogits = false; ///< of the step
+  bool hasEnded = false;    ///< a step, by a result in the status
   int64_t steps = 0;
   std::optional<Error> refused; ///< what the next run fails with
   std::atomic<bool> interrupted{false};

@@ -1,4 +1,5 @@
-// From the logits that came back from a GPU to the next tokens, on the processor: the bits are those of Sampler.h.
+// From the logits that came back from a GPU to the next tokens, on the processor: the bits are those of Sampler.h. Of
+// rows that are greedy the GPU has taken the samples.
 #ifndef K2RT_DEVICE_CUDA_HOSTSAMPLING_H
 #define K2RT_DEVICE_CUDA_HOSTSAMPLING_H
 
@@ -11,7 +12,9 @@ class HostSampling {
 public:
   explicit HostSampling(int64_t vocab) : vocab(vocab), sampler(vocab) {}
 
-  /// Fills samples of a step, whose arrays are the host's, from its logits; of a step without sampling none.
+  /// Whether a step has rows whose samples are drawn.
+  static bool draws(const k2rt_ir_step &step);
+  /// Fills these samples of a step, whose arrays are the host's, from its logits.
   void run(const k2rt_ir_step &step);
 
 private:

@@ -52,13 +52,13 @@ Expected<RecordedStep> Recorder::record(k2rt_ir_step_fn entry, int64_t rows, CUs
   if (!beside)
     return beside.takeError();
   branches.emplace(std::move(*beside));
-  Expected<GraphExecutable> graph = captureGraph(driver, stream, [&] { return capture(entry); });
+  Expected<GraphExecutable> graph = captureGraph(driver, stream, [&] { return capture(entry, rows); });
   if (!graph)
     return graph.takeError();
   return RecordedStep{std::move(*graph), std::move(launches), std::move(times)};
 }
 
-Status Recorder::capture(k2rt_ir_step_fn entry) {
+Status Recorder::capture(k2rt_ir_step_fn entry, int64_t rows) {
   if (Status copied = mirror.copyToDevice(stream); !copied)
     return copied;
   if (isTraced)
@@ -71,7 +71,7 @@ Status Recorder::capture(k2rt_ir_step_fn entry) {
   if (result != 0)
     return Error{K2RT_KERNEL_FAILED, "program.so",
                  "the step failed with " + std::to_string(result) + " while it was recorded", ""};
-  return mirror.copyStatusBack(stream);
+  return mirror.copyBack(rows, stream);
 }
 
 /// Each run of the graph records the event, which is made here.
@@ -98,7 +98,7 @@ int32_t Recorder::barrier(k2rt_ir_worker *worker) {
   return static_cast<Recorder *>(worker->context)->refuse("barrier");
 }
 
-/// Behind the graph (HostSampling.h).
+/// Kernels have taken greedy samples; the host draws others behind the graph (HostSampling.h).
 int32_t Recorder::sample(k2rt_ir_worker *) { return 0; }
 
 int32_t Recorder::collectiveStart(k2rt_ir_worker *worker, int32_t, int64_t, void *const *) {

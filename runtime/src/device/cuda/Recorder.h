@@ -49,7 +49,7 @@ private:
   k2rt_ir_gpu_launch parameterOf(const k2rt_ir_grid &grid, const Branches::Place &place) const;
   int32_t refuse(const char *call);
   k2rt_ir_worker worker();
-  Status capture(k2rt_ir_step_fn entry);
+  Status capture(k2rt_ir_step_fn entry, int64_t rows);
   Status mark(Event &event, CUstream on);
 
   const Driver &driver;

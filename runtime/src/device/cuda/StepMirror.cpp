@@ -1,9 +1,8 @@
-// The layout: step, status, what stop() copies, what launches write, then the arrays. The formula of its size is the
-// certificate's.
+// The layout: the step, its arrays; then, in pinned memory alone, what launches write and the outcome. The formula of
+// its size is the certificate's.
 #include "device/cuda/StepMirror.h"
 #include "k2rt/reserve.h"
 #include <algorithm>
-#include <cstddef>
 #include <cstring>
 
 namespace k2c::runtime {
@@ -11,7 +10,7 @@ namespace k2c::runtime {
 /// Chooses a place for each array; the number of bytes that all take.
 int64_t StepMirror::layOut(int64_t groups) {
   using Step = k2rt_ir_step;
-  int64_t end = begunOffset + 64;
+  int64_t end = (sizeof(k2rt_ir_step) + 63) / 64 * 64;
   const auto place = [&end](int64_t size) {
     const int64_t begin = end;
     end += (size + 63) / 64 * 64;
@@ -35,21 +34,25 @@ int64_t StepMirror::layOut(int64_t groups) {
   return end;
 }
 
-Expected<StepMirror> StepMirror::create(const Driver &driver, const Manifest &manifest, const k2rt_ir_step &results) {
+Expected<StepMirror> StepMirror::create(const Driver &driver, const Manifest &manifest, const StepOutcome &outcome,
+                                        const k2rt_ir_step &results) {
   StepMirror mirror(manifest);
   mirror.driver = &driver;
+  mirror.outcome = &outcome;
   mirror.results = results;
   mirror.bytes = mirror.layOut(manifest.limits.cache_groups);
+  mirror.begunOffset = mirror.bytes;
+  mirror.outcomeOffset = mirror.begunOffset + 64;
+  const int64_t pinnedBytes = mirror.outcomeOffset + StepOutcome::bytesOf(manifest.limits.step_tokens);
   Expected<DeviceBytes> device = allocateOnDevice(driver, mirror.bytes, "step arrays");
   if (!device)
     return device.takeError();
   mirror.device = std::move(*device);
-  Expected<PinnedBytes> pinned = allocatePinned(driver, mirror.bytes, "step arrays");
+  Expected<PinnedBytes> pinned = allocatePinned(driver, pinnedBytes, "step arrays");
   if (!pinned)
     return pinned.takeError();
   mirror.pinned = std::move(*pinned);
-  std::memset(mirror.pinned.get(), 0, static_cast<size_t>(mirror.bytes));
-  *mirror.pinnedAt<int32_t>(stopOffset) = stopped;
+  std::memset(mirror.pinned.get(), 0, static_cast<size_t>(pinnedBytes));
   for (const GroupArray &array : mirror.ofGroups)
     for (size_t group = 0; group < array.offsets.size(); ++group)
       mirror.pinnedAt<void *>(array.pointers)[group] = mirror.at<void>(array.offsets[group]);
@@ -63,6 +66,7 @@ void StepMirror::setAddresses(k2rt_ir_step &step) const {
     step.*array.field = at<void>(array.pointers);
   step.block_stride = k2rt_pages_per_sequence(&limits);
   step.logits = results.logits;
+  step.samples = outcome->samples();
 }
 
 /// Of `step` and `wanted`, in which each array is there or not, those of `results`.
@@ -91,14 +95,16 @@ void StepMirror::fill(const k2rt_ir_step &step) {
   mirrored.entering_rows = step.entering_rows;
   setAddresses(mirrored);
   setCaptures(mirrored, step, results);
-  *pinnedAt<k2rt_ir_gpu_status>(statusOffset) = {};
   std::fill_n(begunPlace(0), K2RT_GPU_BRANCHES, 0);
 }
+
+/// Of a step of `rows` rows, at most.
+int64_t StepMirror::outputRowsOf(int64_t rows) const { return std::min(rows, outputRows); }
 
 k2rt_ir_step StepMirror::recorded(int64_t rows) const {
   k2rt_ir_step step = {};
   step.token_rows = step.layer_rows = step.entering_rows = rows;
-  step.output_rows = std::min(rows, outputRows);
+  step.output_rows = outputRowsOf(rows);
   step.seq_rows = std::min(rows, limits.max_sequences);
   setAddresses(step);
   setCaptures(step, results, results);
@@ -110,15 +116,8 @@ Status StepMirror::copyToDevice(CUstream stream) const {
                                                    static_cast<size_t>(bytes), stream);
 }
 
-Status StepMirror::copyStatusBack(CUstream stream) const {
-  return driver->call<&Cuda::cuMemcpyDtoHAsync_v2>(pinnedAt<void>(statusOffset), device.get() + statusOffset,
-                                                   sizeof(k2rt_ir_gpu_status), stream);
-}
-
-Status StepMirror::stop(CUstream stream) const {
-  return driver->call<&Cuda::cuMemcpyHtoDAsync_v2>(device.get() + statusOffset + offsetof(k2rt_ir_gpu_status, result),
-                                                   static_cast<const void *>(pinnedAt<void>(stopOffset)),
-                                                   sizeof(int32_t), stream);
+Status StepMirror::copyBack(int64_t rows, CUstream stream) const {
+  return outcome->copyTo(pinnedAt<void>(outcomeOffset), outputRowsOf(rows), stream);
 }
 
 std::array<int32_t, K2RT_GPU_BRANCHES> StepMirror::begun() const {
