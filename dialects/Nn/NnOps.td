@@ -41,7 +41,7 @@ def Nn_EmbedOp : Nn_Op<"embed", ["weight"], [Pure]> {
 def Nn_TokenIdsOp : Nn_Op<"token_ids", [], [Pure]> {
   let summary = "The token ids of a step as rows";
   let description = [{
-    Where a row names the last sample of its sequence, that is its id.
+    Where a row names a sample of the step before, that is its id.
 
     ```mlir
     %ids = nn.token_ids %b : tensor<?x1xi32, #nn.rows<token>>

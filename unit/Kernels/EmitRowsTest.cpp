@@ -58,11 +58,12 @@ TEST_P(EmitRows, RmsNormOfEachHead) {
   }
 }
 
-TEST_P(EmitRows, EmbedReadsIdsAndLastSamples) {
+TEST_P(EmitRows, EmbedReadsIdsAndEarlierSamples) {
   TestStep step(std::vector<Sequence>{{0, 3}, {4, 1}});
   std::vector<int32_t> ids = {5, 0, 10, -2}, last = {3, 9};
   step.step.token_ids = ids.data();
-  step.step.last_sample = last.data();
+  step.step.earlier_samples = last.data();
+  step.step.earlier_rows = int64_t(last.size());
   Array table(DType::BF16, Random().vector(11 * 37));
   EmbedDesc desc{11, 37, DType::BF16, rowsOf(37)};
   expectSameBits({"embed", desc}, step.step, {filled(DType::F32, 4 * 37)},
@@ -84,7 +85,8 @@ TEST_P(EmitRows, LookupIsOfIdsThatTokenIdsFinds) {
   TestStep step(std::vector<Sequence>{{0, 3}, {4, 1}});
   std::vector<int32_t> ids = {5, 0, 10, -2}, last = {3, 9}, found = {5, 0, 10, 9};
   step.step.token_ids = ids.data();
-  step.step.last_sample = last.data();
+  step.step.earlier_samples = last.data();
+  step.step.earlier_rows = int64_t(last.size());
   expectSameBits({"token_ids", TokenIdsDesc()}, step.step, {filled(DType::I32, 4)},
                  [&](std::vector<Array> &r) { return std::vector<void *>{&step.step, r[0].data()}; });
   Array table(DType::BF16, Random().vector(11 * 37));

@@ -9,18 +9,19 @@ using namespace k2c::test;
 
 namespace {
 
-TEST(Embed, ReadsIdsAndLastSamples) {
+TEST(Embed, ReadsIdsAndEarlierSamples) {
   EmbedDesc d{5, 3, DType::BF16, rowsOf(3)};
   Random random(1);
   Array table(DType::BF16, random.vector(15)), y(DType::F32, 9);
   TestStep step({Sequence{0, 1}, Sequence{0, 2}});
   std::vector<int32_t> ids{4, -2, 0}, last{-1, 3};
   step.step.token_ids = ids.data();
-  step.step.last_sample = last.data();
+  step.step.earlier_samples = last.data();
+  step.step.earlier_rows = int64_t(last.size());
   ASSERT_TRUE(evaluateWith(d, step.step, {table.data(), &step.step, y.data()}));
   for (int64_t i = 0; i < 3; ++i) {
     EXPECT_EQ(y[i], table[4 * 3 + i]);
-    EXPECT_EQ(y[3 + i], table[3 * 3 + i]); // row 1: the last sample of sequence row 1
+    EXPECT_EQ(y[3 + i], table[3 * 3 + i]); // row 1: sample 1 of the step before
   }
 }
 
@@ -30,7 +31,8 @@ TEST(Embed, RefusesIdsOutsideTheVocabulary) {
   TestStep step(TestStep::plain(1));
   std::vector<int32_t> ids{5}, last{7};
   step.step.token_ids = ids.data();
-  step.step.last_sample = last.data();
+  step.step.earlier_samples = last.data();
+  step.step.earlier_rows = int64_t(last.size());
   Status status = evaluateWith(d, step.step, {table.data(), &step.step, y.data()});
   ASSERT_FALSE(status);
   EXPECT_EQ(status.error().text(), "kernel: token id 5 in a vocabulary of 5");
@@ -39,20 +41,21 @@ TEST(Embed, RefusesIdsOutsideTheVocabulary) {
   ids[0] = -2;
   status = evaluateWith(d, step.step, {table.data(), &step.step, y.data()});
   ASSERT_FALSE(status);
-  EXPECT_EQ(status.error().text(), "kernel: token row 0 names sequence row 1 of 1");
+  EXPECT_EQ(status.error().text(), "kernel: token row 0 names sample 1 of the step before, which has 1");
 }
 
 TEST(TokenIds, AreThoseThatEmbedLooksUp) {
   TestStep step({Sequence{0, 1}, Sequence{0, 2}});
   std::vector<int32_t> ids{4, -2, 0}, last{-1, 3}, y(3, -1);
   step.step.token_ids = ids.data();
-  step.step.last_sample = last.data();
+  step.step.earlier_samples = last.data();
+  step.step.earlier_rows = int64_t(last.size());
   ASSERT_TRUE(evaluateWith(TokenIdsDesc(), step.step, {&step.step, y.data()}));
   EXPECT_EQ(y, (std::vector<int32_t>{4, 3, 0}));
   ids[0] = -3;
   Status status = evaluateWith(TokenIdsDesc(), step.step, {&step.step, y.data()});
   ASSERT_FALSE(status);
-  EXPECT_EQ(status.error().text(), "kernel: token row 0 names sequence row 2 of 2");
+  EXPECT_EQ(status.error().text(), "kernel: token row 0 names sample 2 of the step before, which has 2");
 }
 
 TEST(Lookup, IsEmbedOfIdsThatAreRows) {

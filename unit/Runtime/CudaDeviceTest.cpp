@@ -42,7 +42,7 @@ protected:
       Request request;
       request.prompt = prompt;
       request.maxNew = 3;
-      request.ignoreEos = true;
+      request.ignoreEos = ignoresEos;
       request.sampling = sampling;
       if (Expected<int64_t> number = scheduler.add(std::move(request)); !number)
         return ended(number.takeError());
@@ -66,6 +66,7 @@ protected:
   EngineOptions options;
   k2rt_ir_sampling sampling = {0, 1, 0, 0, 0, 0, 0};
   std::vector<std::vector<int32_t>> prompts = {fakePrompt(70, 1), fakePrompt(3, 2), fakePrompt(9, 3)};
+  bool ignoresEos = true;
   std::map<int64_t, std::vector<int32_t>> tokens;
   k2rt_code code = K2RT_OK;
 };
@@ -82,9 +83,9 @@ TEST_F(CudaRun, GivesTheTokensOfTheProcessors) {
   EXPECT_EQ(run(FakeGpuBundle()), "");
   expectTokens();
   EXPECT_EQ(cuda.alive(), 0);
-  // Both graphs have each kernel once, and each step launches one of them.
-  EXPECT_EQ(cuda.calls("cuLaunchKernelEx"), 8);
-  EXPECT_EQ(cuda.calls("cuGraphInstantiateWithFlags"), 2);
+  // Both graphs of both places have each kernel once, and each step launches one of them.
+  EXPECT_EQ(cuda.calls("cuLaunchKernelEx"), 16);
+  EXPECT_EQ(cuda.calls("cuGraphInstantiateWithFlags"), 4);
   EXPECT_GT(cuda.calls("cuGraphLaunch"), 3);
 }
 
@@ -101,7 +102,7 @@ TEST_F(CudaRun, DrawsTheTokensOfTheProcessors) {
 TEST_F(CudaRun, CopiesLogitsWhereTheHostDraws) {
   EXPECT_EQ(run(FakeGpuBundle()), "");
   const int steps = cuda.calls("cuGraphLaunch"), whenGreedy = cuda.calls("cuMemcpyDtoHAsync_v2");
-  EXPECT_EQ(whenGreedy, 2); // in each graph
+  EXPECT_EQ(whenGreedy, 4); // in each graph
   cuda.reset();
   sampling.temperature = 1;
   EXPECT_EQ(run(FakeGpuBundle()), "");
@@ -109,13 +110,28 @@ TEST_F(CudaRun, CopiesLogitsWhereTheHostDraws) {
   EXPECT_EQ(cuda.calls("cuMemcpyDtoHAsync_v2"), whenGreedy + steps - 1) << "the first has no output row";
 }
 
-// A step that fails leaves its result to nobody: what a device runs next works.
+// An end of text is known when the step behind it is under way; tokens are those up to it.
+TEST_F(CudaRun, ThrowsAwayWhatComesBehindAnEndOfText) {
+  FakeGpuBundle fake;
+  prompts = {fakePrompt(9, 3), fakePrompt(12, 5)};
+  const std::vector<int32_t> all = fakeContinuation(prompts[0], 3);
+  ASSERT_NE(all[0], all[1]);
+  fake.manifest["eos"] = {all[1]};
+  fake.write();
+  ignoresEos = false;
+  EXPECT_EQ(run(fake), "");
+  EXPECT_EQ(tokens[0], (std::vector<int32_t>{all[0], all[1]}));
+}
+
+// A step that fails leaves its result to nobody: the one behind it, which was under way, does nothing, and what a
+// device runs next works.
 TEST_F(CudaRun, RunsOnBehindAStepThatFailed) {
   std::string said;
   const auto other = [&](Engine &engine, Scheduler &) {
     Scheduler failing(engine, {});
     Request request;
     request.prompt = {96, 96};
+    request.maxNew = 3;
     ASSERT_TRUE(failing.add(std::move(request)));
     const Status done = failing.drain();
     said = done ? "" : done.error().text();
@@ -132,7 +148,7 @@ TEST_F(CudaRun, HasOneGraphWhereStepsAreAsLargeAsSequencesAreMany) {
   fake.write();
   EXPECT_EQ(run(fake), "");
   expectTokens();
-  EXPECT_EQ(cuda.calls("cuGraphInstantiateWithFlags"), 1);
+  EXPECT_EQ(cuda.calls("cuGraphInstantiateWithFlags"), 2);
 }
 
 TEST_F(CudaRun, RunsLaunchesOfAGroupBesideEachOther) {
@@ -146,7 +162,7 @@ TEST_F(CudaRun, RunsLaunchesOfAGroupBesideEachOther) {
   fake.write();
   EXPECT_EQ(run(fake), "");
   expectTokens();
-  EXPECT_EQ(cuda.calls("cuStreamWaitEvent"), 2);              // in the graph of few rows: there and back
+  EXPECT_EQ(cuda.calls("cuStreamWaitEvent"), 4);              // in the graphs of few rows: there and back
   EXPECT_EQ(cuda.scratch(1) - cuda.scratch(0), 2 * 2 * 4096); // of the workers of two CTAs
   EXPECT_EQ(cuda.scratch(2), cuda.scratch(0));
   EXPECT_EQ(cuda.alive(), 0);
@@ -172,12 +188,12 @@ TEST_F(CudaRun, RefusesWhatTheBundleCannotRunOn) {
       {{{"major", 10}},
        "device 0 (Fake GPU): has compute capability 10.0, the bundle is of sm_90a, which needs 9.0" + elsewhere},
       {{{"total", 1 << 20}},
-       "device 0 (Fake GPU): the bundle needs 512.16 MiB (537.04 MB) = 537037672 bytes of device memory, most of it "
-       "reserve 512.00 MiB (536.87 MB); the device has 1.00 MiB (1.05 MB) = 1048576 bytes; " +
+       "device 0 (Fake GPU): the bundle needs 512.16 MiB (537.04 MB) = 537039568 bytes of device memory, most of it "
+       "reserve 512.01 MiB (536.88 MB); the device has 1.00 MiB (1.05 MB) = 1048576 bytes; " +
            smaller},
       {{{"free", 1 << 10}},
-       "device 0 (Fake GPU): the bundle needs 512.16 MiB (537.04 MB) = 537037672 bytes of device memory, most of it "
-       "reserve 512.00 MiB (536.87 MB); 1.00 KiB (1.02 KB) = 1024 bytes of 80.00 GiB (85.90 GB) = 85899345920 bytes "
+       "device 0 (Fake GPU): the bundle needs 512.16 MiB (537.04 MB) = 537039568 bytes of device memory, most of it "
+       "reserve 512.01 MiB (536.88 MB); 1.00 KiB (1.02 KB) = 1024 bytes of 80.00 GiB (85.90 GB) = 85899345920 bytes "
        "are free, other processes have the rest; end them, choose another with --device, or " +
            smaller}};
   for (const Refused &each : cases) {
@@ -228,7 +244,7 @@ TEST_F(CudaRun, RecordsTimesInATracedRunAlone) {
   options.traceFile = fake.path("trace.json");
   EXPECT_EQ(run(fake), "");
   expectTokens();
-  EXPECT_EQ(cuda.calls("cuEventRecordWithFlags"), 2 * (1 + 2 * 4)); // of both graphs: the step, and ends of launches
+  EXPECT_EQ(cuda.calls("cuEventRecordWithFlags"), 4 * (1 + 2 * 4)); // of each graph: the step, and ends of launches
   EXPECT_EQ(cuda.calls("cuEventElapsedTime"), 2 * 4 * cuda.calls("cuGraphLaunch"));
   EXPECT_EQ(cuda.alive(), 0);
   for (const char *call : {"cuEventRecordWithFlags", "cuEventElapsedTime"}) {
@@ -286,7 +302,7 @@ TEST_F(CudaRun, HasNoOtherPlacement) {
   Expected<std::unique_ptr<CudaDevice>> device = CudaDevice::create(*bundle, onCuda);
   ASSERT_TRUE(device) << device.error().text();
   (*device)->use(bundle->weights.slots() + 1);
-  EXPECT_EQ((*device)->run(nullptr).error().text(),
+  EXPECT_EQ((*device)->submit(nullptr).error().text(),
             "--placement: moves experts between ranks, a GPU's program has one");
 }
 
@@ -301,8 +317,7 @@ TEST_F(CudaRun, ComparesWeightsUnlessTheyAreTrusted) {
 }
 
 /// Makes the weights of a bundle two pieces of files of a checkpoint beside it.
-class Referred {
-public:
+struct Referred {
   explicit Referred(FakeBundle &fake) : folder(fake.folder + "-checkpoint") {
     std::filesystem::create_directory(folder);
     std::ifstream blob(fake.path("weights/blob0.bin"), std::ios::binary);
@@ -320,7 +335,6 @@ public:
   ~Referred() { std::filesystem::remove_all(folder); }
   std::string path(const char *name) const { return folder + "/" + name; }
 
-private:
   const std::string folder;
 };
 
@@ -379,7 +393,6 @@ TEST_F(CudaRun, NamesTheExpertThatIsLeftOut) {
   const k2rt_limits limits = {48, 4, 1000, 1, 97, 0, 4};
   fake.manifest["device"]["reserve_bytes"] = k2rt_gpu_reserve_bytes(&limits);
   fake.write();
-  prompts = {{4, 8, 5}};
   devices.driver = std::string(K2RT_FAKE_FOLDER) + "/fake_cuda_experts.so";
   prompts = {{4, 6}};
   EXPECT_EQ(run(fake), "layer 1: a token wants expert 2, which the bundle leaves out of 'experts'; k2c pack with the "

@@ -1,101 +1,14 @@
 // The engine and its scheduler over a device without workers: what is asked of a device, in which order, and where its
 // errors go.
 #include "engine/Scheduler.h"
-#include "fake/FakeBundle.h"
+#include "fake/FakeDevice.h"
 #include "fake/OpenExchange.h"
 #include "transport/local/LocalTransport.h"
-#include <functional>
 #include <future>
-#include <gtest/gtest.h>
 #include <thread>
 
 using namespace k2c;
 using namespace k2c::runtime;
-
-namespace {
-
-/// What a FakeDevice is to do, and what was asked of it.
-struct Script {
-  std::vector<std::string> calls;
-  std::string failing; ///< the call that fails, as `calls` names it
-  int32_t sample = 0;  ///< of every row
-  k2rt_ir_step_fn entry = nullptr;
-  std::vector<int32_t> ids;              ///< of the last uploaded step
-  std::function<void()> onUpload, onRun; ///< may be none
-};
-
-/// Keeps memory and computes nothing. Results are its own arrays, not those of the step.
-class FakeDevice : public Device {
-public:
-  explicit FakeDevice(Script &script) : script(script) {}
-
-  int32_t workers() const override { return 0; }
-  Expected<std::byte *> allocate(int64_t bytes, const char *purpose, MemoryUse use) override {
-    if (Status done = call(std::string(use == MemoryUse::program ? "program: " : "engine: ") + purpose); !done)
-      return done.takeError();
-    memory.push_back(std::make_unique<std::byte[]>(static_cast<size_t>(bytes)));
-    return memory.back().get();
-  }
-  Status load(const RankMemory &rank, Trace *) override {
-    EXPECT_EQ(rank.planes, (std::vector<void *>{memory[2].get(), memory[3].get()}));
-    EXPECT_EQ(rank.arena, memory[4].get());
-    return call("load");
-  }
-  void use(const void *const *) override { EXPECT_TRUE(call("use")); }
-  void upload(const k2rt_ir_step &step, bool) override {
-    const auto *ids = static_cast<const int32_t *>(step.token_ids);
-    script.ids.assign(ids, ids + step.token_rows);
-    if (script.onUpload)
-      script.onUpload();
-    EXPECT_TRUE(call("upload"));
-    samples.assign(static_cast<size_t>(step.output_rows), script.sample);
-    logits.assign(static_cast<size_t>(step.output_rows) * 97, static_cast<float>(script.sample));
-  }
-  Status run(k2rt_ir_step_fn entry) override {
-    script.entry = entry;
-    if (script.onRun)
-      script.onRun();
-    return call("run");
-  }
-  StepResults results() const override {
-    script.calls.push_back("results");
-    return {logits.data(), samples.data()};
-  }
-  void interrupt() override { EXPECT_TRUE(call("interrupt")); }
-
-private:
-  Status call(const std::string &name) {
-    script.calls.push_back(name);
-    if (name == script.failing)
-      return Error{K2RT_SYSTEM, "fake device", "refuses to " + name, ""};
-    return {};
-  }
-
-  Script &script;
-  std::vector<std::unique_ptr<std::byte[]>> memory;
-  std::vector<int32_t> samples;
-  std::vector<float> logits;
-};
-
-/// An engine on a fake device.
-class EngineOnFake : public testing::Test {
-protected:
-  Expected<std::unique_ptr<Engine>> create(const EngineOptions &options = {}) {
-    return Engine::create(*bundle, std::make_unique<FakeDevice>(script), options);
-  }
-  static Request reading(std::vector<int32_t> prompt, int64_t maxNew) {
-    Request request;
-    request.prompt = std::move(prompt);
-    request.maxNew = maxNew;
-    return request;
-  }
-
-  FakeBundle fake;
-  Expected<Bundle> bundle = Bundle::open(fake.folder);
-  Script script;
-};
-
-} // namespace
 
 TEST_F(EngineOnFake, AllocatesLoadsThenUploadsRunsAndReadsEachStep) {
   Expected<std::unique_ptr<Engine>> engine = create();

@@ -67,16 +67,16 @@ struct Contraction {
 // Kernel bodies. The comment of each names its arguments in order: operands -> results.
 //===----------------------------------------------------------------------===//
 
-/// Looks up the row of each token id. Arguments: table row-major [vocab][hidden], step -> y. Ids < 0 name the last
-/// sample of sequence -1-id. Out-of-range id: status 1.
+/// Looks up the row of each token id. Arguments: table row-major [vocab][hidden], step -> y. Ids < 0 name sample
+/// -1-id of the step before. Out-of-range id: status 1.
 struct EmbedDesc {
   int64_t vocab = 0, hidden = 0;
   DType table = DType::BF16;
   Rows y;
 };
 
-/// The ids that EmbedDesc looks up, as rows. Arguments: step -> ids i32 [rows][1]. A sequence row of no sequence:
-/// status 1.
+/// The ids that EmbedDesc looks up, as rows. Arguments: step -> ids i32 [rows][1]. A sample that the step before does
+/// not have: status 1.
 struct TokenIdsDesc {};
 
 /// Looks up the row of each id. Arguments: ids i32 [rows][1], table row-major [vocab][width of y] -> y. Out-of-range

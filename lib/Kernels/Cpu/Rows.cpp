@@ -8,16 +8,16 @@ void copyRow(KernelBuilder &b, Value from, DType fromType, Value to, DType toTyp
   b.columns(width, [&](const Chunk &chunk) { b.storeFloats(b.loadFloats(from, fromType, chunk), to, toType, chunk); });
 }
 
-/// The id of a token row, of the step's `ids`; below zero: it names no sequence.
+/// The id of a token row, of the step's `ids`; below zero: it names no sample.
 static Value idOfToken(KernelBuilder &b, Value ids, Value row) {
   Value given = b.loadI32(ids, row);
   return b.choose(
       b.compare(Compare::Lt, given, 0), b.i32(),
       [&] {
-        Value sequence = b.extend(b.bitNot(given)); // -1 - id
-        Value known = b.compare(Compare::Lt, sequence, b.stepField(abi::step::seq_rows));
+        Value sample = b.extend(b.bitNot(given)); // -1 - id
+        Value known = b.compare(Compare::Lt, sample, b.stepField(abi::step::earlier_rows));
         return b.choose(
-            known, b.i32(), [&] { return Values{b.loadI32(b.stepField(abi::step::last_sample), sequence)}; },
+            known, b.i32(), [&] { return Values{b.loadI32(b.stepField(abi::step::earlier_samples), sample)}; },
             [&] { return Values{given}; });
       },
       [&] { return Values{given}; })[0];

@@ -5,8 +5,8 @@
 //
 // Arguments are taken in the order of operands(desc); one that the evaluation does not need, such as the step, which
 // comes beside them, is skipped by taking it. Token ids, positions in the rotary table and the rows that logits are
-// wanted of are checked before they become addresses. A token id below zero is no mistake but a reference: -1 - s is
-// what sequence row s sampled in the step before. Rotary angles come from a table and rotate with one fma for each
+// wanted of are checked before they become addresses. A token id below zero is no mistake but a reference: -1 - r is
+// what output row r of the step before has sampled. Rotary angles come from a table and rotate with one fma for each
 // output, so that no bit depends on the C library.
 //
 //===----------------------------------------------------------------------===//
@@ -20,10 +20,10 @@ static Expected<int64_t> idOfToken(const k2rt_ir_step &step, int64_t row) {
   const int64_t id = as<int32_t>(step.token_ids)[row];
   if (id >= 0)
     return id;
-  if (-1 - id >= step.seq_rows)
-    return invalid("token row " + std::to_string(row) + " names sequence row " + std::to_string(-1 - id) + " of " +
-                   std::to_string(step.seq_rows));
-  return as<int32_t>(step.last_sample)[-1 - id];
+  if (-1 - id >= step.earlier_rows)
+    return invalid("token row " + std::to_string(row) + " names sample " + std::to_string(-1 - id) +
+                   " of the step before, which has " + std::to_string(step.earlier_rows));
+  return as<int32_t>(step.earlier_samples)[-1 - id];
 }
 
 /// Row `id` of `table` as row `row` of y.

@@ -82,7 +82,8 @@ typedef struct k2rt_sampling {
 k2rt_code k2rt_sequence_add(k2rt_session *session, const int32_t *ids, int64_t n, int64_t max_new,
                             const k2rt_sampling *sampling, int64_t *sequence, k2rt_status *status);
 
-/* Runs one step over the admitted sequences; *active counts the sequences not yet finished after it. */
+/* Runs one step over the admitted sequences; on a GPU it may begin one and end the one before, whose tokens are there
+ * then. *active counts the sequences not yet finished after it. */
 k2rt_code k2rt_step(k2rt_session *session, int64_t *active, k2rt_status *status);
 
 /* New tokens of a sequence so far: copies at most `capacity`, *count is how many there are. *finished: 0 running,

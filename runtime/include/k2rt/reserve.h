@@ -116,13 +116,19 @@ static inline int64_t k2rt_host_bytes(int64_t ranks, int64_t peak, int64_t share
   return ranks * peak - (ranks - 1) * shared;
 }
 
-/* Of a GPU, bytes of the arrays of one step as kernels read and write them, with the step itself, its status and its
- * samples: in the device's memory, and once more in pinned memory of the host. Each array is 64-byte aligned. */
+/* Of a GPU, what steps leave: their status and a sample of each row. */
+static inline int64_t k2rt_gpu_outcome_bytes(const k2rt_limits *limits) { return 128 + limits->step_tokens * 4; }
+
+/* Of a GPU, bytes of the arrays of two steps, one behind the other, as kernels read them, with the steps themselves,
+ * and of what they leave: in the device's memory, and once more in pinned memory of the host. Each array is 64-byte
+ * aligned.
+ */
 static inline int64_t k2rt_gpu_step_bytes(const k2rt_limits *limits) {
-  const int64_t headers = 1024 + 64 * (13 + 3 * limits->cache_groups); /* the step, its status, alignment */
-  const int64_t rows = limits->step_tokens * (24 + 8 * limits->cache_groups);
+  const int64_t headers = 320 + 64 * (9 + 3 * limits->cache_groups); /* the step, alignment */
+  const int64_t rows = limits->step_tokens * (20 + 8 * limits->cache_groups);
   const int64_t table = limits->max_sequences * k2rt_pages_per_sequence(limits) * 4;
-  return headers + rows + limits->max_sequences * 8 + limits->cache_groups * (limits->max_sequences * 4 + table + 24);
+  const int64_t groups = limits->cache_groups * (limits->max_sequences * 4 + table + 24);
+  return 2 * (headers + rows + limits->max_sequences * 4 + groups) + k2rt_gpu_outcome_bytes(limits);
 }
 
 /* What a GPU's memory holds beside the program's parts: context, modules and graphs, an estimate; a step's arrays; the
@@ -131,11 +137,11 @@ static inline int64_t k2rt_gpu_reserve_bytes(const k2rt_limits *limits) {
   return K2RT_GPU_CONTEXT_BYTES + k2rt_gpu_step_bytes(limits) + limits->experts * 8;
 }
 
-/* What the process of a GPU holds beside k2rt_reserve_bytes: its one worker, a step's arrays once more, `logits` bytes
- * of results, weights on their way, and the driver. */
+/* What the process of a GPU holds beside k2rt_reserve_bytes: its one worker, the arrays of steps once more and what
+ * each of the two leaves, `logits` bytes of results, weights on their way, and the driver. */
 static inline int64_t k2rt_gpu_host_bytes(const k2rt_limits *limits, int64_t logits) {
-  return K2RT_GPU_DRIVER_BYTES + K2RT_GPU_STAGING_BYTES + k2rt_gpu_step_bytes(limits) + logits +
-         K2RT_RESERVE_WORKER_BYTES + limits->vocab * K2RT_RESERVE_SAMPLER_BYTES;
+  return K2RT_GPU_DRIVER_BYTES + K2RT_GPU_STAGING_BYTES + k2rt_gpu_step_bytes(limits) + k2rt_gpu_outcome_bytes(limits) +
+         logits + K2RT_RESERVE_WORKER_BYTES + limits->vocab * K2RT_RESERVE_SAMPLER_BYTES;
 }
 
 /* Stacks of so many workers, and the work space of those that sample. */

@@ -1,6 +1,10 @@
 // What runs a rank's program: the engine's whole view of processors or an accelerator. One class a kind, in device/.
 //
-//   allocate, allocate, ... -> load -> upload, run, results -> upload, run, results -> ...
+//   allocate, allocate, ... -> load -> upload, submit, collect, results -> upload, submit, collect, results -> ...
+//
+// A device that chains steps takes one more before it has collected the one that runs:
+//
+//   upload, submit -> upload, submit, collect, results -> upload, submit, collect, results -> ... -> collect, results
 #ifndef K2RT_ENGINE_DEVICE_H
 #define K2RT_ENGINE_DEVICE_H
 
@@ -26,8 +30,8 @@ struct RankMemory {
   Exchange *exchange = nullptr;
 };
 
-/// What a step computed, where the engine can read it until the next step: rows in the order of k2rt_ir_step's
-/// `outputs`.
+/// What a step computed, where the engine can read it until the next one is uploaded or collected: rows in the order of
+/// k2rt_ir_step's `outputs`.
 struct StepResults {
   const float *logits = nullptr;
   const int32_t *samples = nullptr;
@@ -49,10 +53,16 @@ public:
   virtual void use(const void *const *weights) = 0;
   /// The arrays of the next step are filled. Unless its logits are wanted, results() need not have them.
   virtual void upload(const k2rt_ir_step &step, bool wantsLogits) = 0;
-  /// Runs `entry` on what was uploaded, and returns when it is done. Fails with the name of the kernel that failed, or
-  /// K2RT_INTERRUPTED, or as the exchange does.
-  virtual Status run(k2rt_ir_step_fn entry) = 0;
-  /// Of the last run.
+  /// Whether a step may be submitted while the one before it is under way, whose samples its ids may name
+  /// (k2rt_ir_step.earlier_samples): where that one draws, captures and gives logits of nothing.
+  virtual bool chains() const = 0;
+  /// Begins `entry` on what was uploaded; a device that does not chain has done it then. Fails with the name of the
+  /// kernel that failed, or K2RT_INTERRUPTED, or as the exchange does.
+  virtual Status submit(k2rt_ir_step_fn entry) = 0;
+  /// Waits for the one of those under way that was submitted first, if there is one. Fails like submit(), and then none
+  /// is under way.
+  virtual Status collect() = 0;
+  /// Of the last that was collected.
   virtual StepResults results() const = 0;
   /// Ends the running or next step early. Safe in a signal handler.
   virtual void interrupt() = 0;

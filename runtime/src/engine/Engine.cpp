@@ -142,7 +142,7 @@ Status Engine::submit(int32_t microbatch) {
   ++steps;
   halved += goesInHalves;
   if (!member)
-    return theRank->run();
+    return theRank->submit();
   promptSpread.add(maxPromptRows, promptRows, ranks());
   Microbatch &of = underWay[microbatch];
   for (size_t rank = 0; rank < of.records.ends.size(); ++rank)
@@ -154,7 +154,7 @@ Status Engine::submit(int32_t microbatch) {
 }
 
 Status Engine::collect(int32_t microbatch) {
-  Status done = member ? member->collect() : Status();
+  Status done = member ? member->collect() : theRank->collect();
   if (done && capturesExperts())
     countCaptured(microbatch);
   return done;

@@ -49,6 +49,9 @@ public:
   Rank &rank() { return member ? member->rank() : *theRank; }
   /// With sequences of their own: those of a stage, in all replicas.
   int32_t ranks() const { return static_cast<int32_t>(manifest().ranks.dataRanks()); }
+  /// Whether a step may be submitted behind one of the same microbatch that is under way, whose samples its ids may
+  /// name, if neither wants logits, log probabilities or captures and the first draws nothing.
+  bool chains() const { return !member && !capturesExperts() && theRank->chains(); }
   /// Of which each has a step under way.
   int32_t microbatches() const { return microbatchesOf(manifest().ranks); }
   /// What steps of `rank` are built from.
@@ -61,7 +64,7 @@ public:
   /// The next step of `rank`, from its arrays(); every rank has one, of no rows perhaps. Of several ranks, forced
   /// routes may be overwritten for the next one then. Of one rank, `wanted` has to stay up to the results.
   void prepare(int32_t microbatch, int32_t rank, const k2rt_ir_step &step, const WantedOutputs &wanted);
-  /// Begins what was prepared of a microbatch that is not under way.
+  /// Begins what was prepared of a microbatch that is not under way, or of one that chains.
   Status submit(int32_t microbatch);
   /// Waits for the one that was submitted first of those under way.
   Status collect(int32_t microbatch);

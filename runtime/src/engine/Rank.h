@@ -31,8 +31,15 @@ public:
   /// The next step, which refers to arrays(); in two halves only where the manifest has them. `wantsLogits`: results()
   /// has them.
   void upload(const k2rt_ir_step &step, bool wantsLogits, bool inHalves = false);
+  /// Whether steps may be under way beside each other, as Device::chains() says.
+  bool chains() const { return device->chains(); }
   /// Runs the program's step function on it.
-  Status run() { return device->run(entry); }
+  Status submit() { return device->submit(entry); }
+  Status collect() { return device->collect(); }
+  Status run() {
+    Status done = submit();
+    return done ? collect() : std::move(done);
+  }
   StepResults results() const { return device->results(); }
   /// Of the last run: of `rows` output rows, the log probability of the token that `targets` has for each; 0 of -1.
   void logProbabilities(const int32_t *targets, int64_t rows, float *to) const;

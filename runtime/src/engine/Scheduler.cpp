@@ -3,7 +3,9 @@
 // order of admission.
 //
 // Two budgets bound a step, its rows and the output rows; a prompt's last row wants logits, and waits by itself when
-// none are left. Sequences that finish are retired at the begin of the next step, since events still look at them.
+// none are left. Sequences that finish are retired at the begin of the next step, since events still look at them, or
+// when no step that is under way has rows of them. A step counts its rows as cached when it is submitted, so that the
+// next one can be built before it is done; those of a step that fails are taken back.
 #include "engine/Scheduler.h"
 #include <algorithm>
 
@@ -80,7 +82,7 @@ void Scheduler::plan(RankPlan &rank) {
   std::vector<Sequence *> generating;
   bool samples = false;
   for (const auto &sequence : active) {
-    if (&ranks[sequence->plan] != &rank)
+    if (&ranks[sequence->plan] != &rank || !sequence->goesOn())
       continue;
     own.push_back(sequence.get());
     sequence->planned = 0;
@@ -110,16 +112,26 @@ void Scheduler::plan(RankPlan &rank) {
             own.end());
 }
 
-/// The next one in turn that has sequences and is not under way.
-std::optional<int32_t> Scheduler::nextMicrobatch() const {
+bool Scheduler::hasWork(int32_t microbatch) const {
+  return std::any_of(active.begin(), active.end(), [&](const auto &sequence) {
+    return ranks[sequence->plan].microbatch == microbatch && sequence->goesOn();
+  });
+}
+
+/// Behind the step that is under way.
+bool Scheduler::canChain() {
+  return underWay.size() == 1 && engine.chains() && !events.logits && !events.logProbability && captures.rows == 0 &&
+         ranks[0].last().isGreedy && hasWork(underWay.front());
+}
+
+/// The next one in turn that has sequences and is not under way, or chains.
+std::optional<int32_t> Scheduler::nextMicrobatch() {
   for (int32_t i = 1; i <= microbatches; ++i) {
     const int32_t next = (last + i) % microbatches;
-    const bool hasWork = std::any_of(active.begin(), active.end(),
-                                     [&](const auto &sequence) { return ranks[sequence->plan].microbatch == next; });
-    if (hasWork && std::find(underWay.begin(), underWay.end(), next) == underWay.end())
+    if (hasWork(next) && std::find(underWay.begin(), underWay.end(), next) == underWay.end())
       return next;
   }
-  return std::nullopt;
+  return canChain() ? std::optional(underWay.front()) : std::nullopt;
 }
 
 Status Scheduler::submit(int32_t microbatch) {
@@ -131,10 +143,43 @@ Status Scheduler::submit(int32_t microbatch) {
     build(rank);
     const int32_t *targets = events.logProbability ? rank.targets.data() : nullptr;
     engine.prepare(microbatch, rank.number, rank.step, {static_cast<bool>(events.logits), targets});
+    keep(rank);
   }
   last = microbatch;
   underWay.push_back(microbatch);
   return engine.submit(microbatch);
+}
+
+/// The step that was built is under way: its rows count.
+void Scheduler::keep(RankPlan &rank) {
+  ++rank.submitted;
+  SubmittedStep &step = rank.last();
+  step.batch.clear();
+  step.tokenRows = rank.step.token_rows;
+  step.outputRows = rank.step.output_rows;
+  step.isGreedy = true;
+  for (Sequence *sequence : rank.batch) {
+    const int64_t begin = rank.arrays.seqBegin[step.batch.size()];
+    step.batch.push_back({sequence, begin, sequence->planned, sequence->cached});
+    step.isGreedy &= !(sequence->request.sampling.temperature > 0.0f);
+    sequence->cached += sequence->planned;
+    sequence->lastServed = steps;
+    ++sequence->underWay;
+  }
+}
+
+/// What was submitted and not delivered; where a step chains it has to end first.
+void Scheduler::takeBack() {
+  for (; engine.chains() && !underWay.empty(); underWay.pop_front())
+    (void)engine.collect(underWay.front());
+  underWay.clear();
+  for (RankPlan &rank : ranks)
+    for (; rank.submitted > rank.delivered; --rank.submitted)
+      for (const BatchRows &rows : rank.last().batch) {
+        rows.sequence->cached = rows.first;
+        rows.sequence->sampleRow = -1;
+        --rows.sequence->underWay;
+      }
 }
 
 /// The results of the microbatch that was submitted first.
@@ -142,7 +187,7 @@ Status Scheduler::collect() {
   const int32_t microbatch = underWay.front();
   underWay.pop_front();
   Status done = engine.collect(microbatch);
-  for (const RankPlan &rank : ranks)
+  for (RankPlan &rank : ranks)
     if (done && rank.microbatch == microbatch)
       done = deliver(rank, engine.results(microbatch, rank.number));
   return done;
@@ -154,13 +199,14 @@ Expected<bool> Scheduler::step() {
   const std::optional<int32_t> next = nextMicrobatch();
   if (!next && underWay.empty())
     return false;
-  if (next)
-    if (Status submitted = submit(*next); !submitted)
-      return submitted.takeError();
-  if (!next || static_cast<int32_t>(underWay.size()) == microbatches)
-    if (Status collected = collect(); !collected)
-      return collected.takeError();
-  return true;
+  Status done = next ? submit(*next) : Status();
+  const auto most = static_cast<size_t>(microbatches);
+  if (done && (!next || (underWay.size() >= most && !canChain())))
+    done = collect();
+  if (done)
+    return true;
+  takeBack();
+  return done.takeError();
 }
 
 Status Scheduler::drain() {
@@ -173,30 +219,43 @@ Status Scheduler::drain() {
   }
 }
 
-Status Scheduler::deliver(const RankPlan &rank, const StepResults &results) {
+Status Scheduler::deliver(RankPlan &rank, const StepResults &results) {
+  const SubmittedStep &step = rank.first();
+  ++rank.delivered;
+  for (const BatchRows &rows : step.batch)
+    if (--rows.sequence->underWay == 0)
+      rows.sequence->sampleRow = -1;
   int64_t output = 0;
-  for (size_t row = 0; row < rank.batch.size(); ++row) {
-    Sequence &sequence = *rank.batch[row];
-    const int64_t begin = rank.arrays.seqBegin[row];
+  for (const BatchRows &rows : step.batch) {
+    Sequence &sequence = *rows.sequence;
     if (captures.captured)
-      captures.captured(sequence, sequence.cached, begin, begin + sequence.planned, rank.step.token_rows);
-    sequence.lastServed = steps;
-    for (int64_t i = 0; i < sequence.planned; ++i) {
-      const int64_t position = sequence.cached++;
-      if (!isOutputRow(sequence, position))
-        continue;
-      if (events.logits)
-        events.logits(sequence, position, results.logits + output * manifest.vocab);
-      if (events.logProbability && position + 1 < sequence.promptTokens)
-        events.logProbability(sequence, position, results.logProbabilities[output]);
-      const int32_t id = results.samples[output++];
-      if (position + 1 < sequence.promptTokens)
-        continue;
-      if (Status appended = append(sequence, id); !appended)
-        return appended;
-    }
-    if (sequence.finish != Finish::running && events.finished)
+      captures.captured(sequence, rows.first, rows.begin, rows.begin + rows.rows, step.tokenRows);
+    const bool isSurplus = sequence.finish != Finish::running;
+    if (Status delivered = deliverRows(rows, results, output); !delivered)
+      return delivered;
+    if (!isSurplus && sequence.finish != Finish::running && events.finished)
       events.finished(sequence);
+  }
+  return {};
+}
+
+/// `output`: of the step, the first output row of these, and then the first behind them.
+Status Scheduler::deliverRows(const BatchRows &rows, const StepResults &results, int64_t &output) {
+  Sequence &sequence = *rows.sequence;
+  for (int64_t position = rows.first; position < rows.first + rows.rows; ++position) {
+    if (!isOutputRow(sequence, position))
+      continue;
+    const int64_t row = output++;
+    if (sequence.finish != Finish::running) // it had ended before this step was
+      continue;
+    if (events.logits)
+      events.logits(sequence, position, results.logits + row * manifest.vocab);
+    if (events.logProbability && position + 1 < sequence.promptTokens)
+      events.logProbability(sequence, position, results.logProbabilities[row]);
+    if (position + 1 < sequence.promptTokens)
+      continue;
+    if (Status appended = append(sequence, results.samples[row]); !appended)
+      return appended;
   }
   return {};
 }
@@ -228,6 +287,7 @@ Status Scheduler::abandon() {
   Status done;
   while (done && !underWay.empty())
     done = collect();
+  takeBack();
   for (const auto &sequence : active)
     sequence->finish = Finish::stop;
   retire();
@@ -235,8 +295,11 @@ Status Scheduler::abandon() {
 }
 
 void Scheduler::retire() {
+  const auto isOver = [](const auto &sequence) {
+    return sequence->finish != Finish::running && sequence->underWay == 0;
+  };
   for (const auto &sequence : active)
-    if (sequence->finish != Finish::running) {
+    if (isOver(sequence)) {
       RankPlan &rank = ranks[sequence->plan];
       const StepArrays &arrays = rank.arrays;
       rank.freeSlots.push_back(sequence->slot);
@@ -245,8 +308,7 @@ void Scheduler::retire() {
         rank.pages[group].giveBack(sequence->pageCount[group],
                                    arrays.blockTables[group] + sequence->slot * arrays.blockStride);
     }
-  active.erase(std::remove_if(active.begin(), active.end(), [](const auto &s) { return s->finish != Finish::running; }),
-               active.end());
+  active.erase(std::remove_if(active.begin(), active.end(), isOver), active.end());
 }
 
 } // namespace k2c::runtime

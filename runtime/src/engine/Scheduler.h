@@ -13,10 +13,16 @@
 // Of ranks in stages the sequences of a rank are in as many microbatches, each with slots of its own. While one passes
 // a stage, the others pass those behind it: steps of the microbatches take turns, and the results of one are read when
 // each of the others has been submitted behind it.
+//
+// A device may chain steps (Device.h). Then the next step is built and submitted while one is under way whose sequences
+// are all greedy: a sequence that goes on has its last token's sample named, which nobody has read yet. That it has
+// ended there, by an end of text or because its caller says so, is known one step later: what that step computes of it
+// is thrown away. It has a place in the cache for that, as its length is known.
 #ifndef K2RT_ENGINE_SCHEDULER_H
 #define K2RT_ENGINE_SCHEDULER_H
 
 #include "engine/Engine.h"
+#include <array>
 #include <deque>
 #include <functional>
 #include <memory>
@@ -55,7 +61,7 @@ struct Sequence {
   size_t plan = 0;    ///< of its rank and microbatch
   int64_t promptTokens = 0;
   int64_t tokens = 0;             ///< prompt and generated, in ids
-  int64_t cached = 0;             ///< of them, in the cache
+  int64_t cached = 0;             ///< in the cache, or in steps under way; one more than `tokens` where these sample
   int32_t *ids = nullptr;         ///< history, in the rank's memory
   int32_t slot = 0;               ///< which history and block table row
   int32_t promptForm = 0;         ///< K2RT_FORM_*
@@ -65,8 +71,12 @@ struct Sequence {
   int64_t admittedNs = 0; ///< when, on the clock of Trace::nowNs
   int64_t lastServed = 0; ///< step number
   int64_t planned = 0;    ///< rows of the step being built
+  int64_t underWay = 0;   ///< steps with rows of it that were submitted and not collected
+  int64_t sampleRow = -1; ///< output row of the last of these that samples the token behind `tokens`; -1: none does
 
   int64_t generated() const { return tokens - promptTokens; }
+  /// Whether it has rows for a next step, as far as is known.
+  bool goesOn() const { return finish == Finish::running && (sampleRow < 0 || generated() + 1 < request.maxNew); }
 };
 
 /// What of a step its caller wants to see; called on the scheduling thread, rank by rank, in batch order.
@@ -109,8 +119,8 @@ public:
   /// tokens than max_context.
   Expected<int64_t> add(Request request);
 
-  /// Runs one step; of ranks in stages begins one, and reads the results of one that was begun before, when as many
-  /// are under way as can be. False when nothing was left to do.
+  /// Runs one step; of ranks in stages, or where steps chain, begins one, and reads the results of one that was begun
+  /// before, when as many are under way as can be. False when nothing was left to do.
   Expected<bool> step();
   /// Steps until nothing is left.
   Status drain();
@@ -121,6 +131,16 @@ public:
   int64_t unfinished() const;
 
 private:
+  /// What a submitted step has of a sequence: `rows` rows from token row `begin` on, of tokens from `first` on.
+  struct BatchRows {
+    Sequence *sequence;
+    int64_t begin, rows, first;
+  };
+  struct SubmittedStep {
+    std::vector<BatchRows> batch;
+    int64_t tokenRows = 0, outputRows = 0;
+    bool isGreedy = false; ///< it draws no sample
+  };
   /// What the scheduler knows of a microbatch's sequences on a rank.
   struct RankPlan {
     int32_t microbatch;
@@ -131,7 +151,12 @@ private:
     int64_t tokens = 0;              ///< of its sequences
     std::vector<Sequence *> batch{}; ///< of the step being built
     k2rt_ir_step step{};
-    std::vector<int32_t> targets{}; ///< of its output rows, where log probabilities are wanted
+    std::vector<int32_t> targets{};       ///< of its output rows, where log probabilities are wanted
+    std::array<SubmittedStep, 2> steps{}; ///< under way: the first of them, and one that chains
+    int64_t submitted = 0, delivered = 0;
+
+    SubmittedStep &first() { return steps[static_cast<size_t>(delivered % 2)]; }
+    SubmittedStep &last() { return steps[static_cast<size_t>((submitted + 1) % 2)]; }
   };
 
   /// What ranks can still take while requests are placed on them.
@@ -144,18 +169,23 @@ private:
   std::vector<int64_t> pagesNeeded(const Request &request) const;
   std::optional<size_t> take(Rooms &rooms, const Request &request) const;
   std::vector<std::optional<size_t>> place(size_t requests) const;
-  std::optional<int32_t> nextMicrobatch() const;
+  std::optional<int32_t> nextMicrobatch();
+  bool hasWork(int32_t microbatch) const;
+  bool canChain();
   Status submit(int32_t microbatch);
+  void keep(RankPlan &rank);
   Status collect();
+  void takeBack();
   void admitTo(RankPlan &rank, Request request);
   void plan(RankPlan &rank);
   int64_t promptRows(const Sequence &sequence, int64_t rowsLeft, int64_t outputsLeft) const;
   bool isOutputRow(const Sequence &sequence, int64_t position) const;
   void build(RankPlan &rank);
-  void buildRows(RankPlan &rank, const Sequence &sequence, int64_t sequenceRow);
+  void buildRows(RankPlan &rank, Sequence &sequence, int64_t sequenceRow);
   void buildGroup(StepArrays &arrays, const Sequence &sequence, int64_t sequenceRow, int64_t firstRow, size_t group);
   void buildForced(const RankPlan &rank);
-  Status deliver(const RankPlan &rank, const StepResults &results);
+  Status deliver(RankPlan &rank, const StepResults &results);
+  Status deliverRows(const BatchRows &rows, const StepResults &results, int64_t &output);
   Status append(Sequence &sequence, int32_t id);
   void retire();
 

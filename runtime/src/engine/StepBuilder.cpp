@@ -31,8 +31,9 @@ void Scheduler::build(RankPlan &rank) {
   step.forced_weights = captures.forcedWeights;
 }
 
-void Scheduler::buildRows(RankPlan &rank, const Sequence &sequence, int64_t sequenceRow) {
+void Scheduler::buildRows(RankPlan &rank, Sequence &sequence, int64_t sequenceRow) {
   StepArrays &a = rank.arrays;
+  const int64_t named = sequence.sampleRow;
   k2rt_ir_step &step = rank.step;
   a.seqBegin[sequenceRow] = static_cast<int32_t>(step.token_rows);
   a.lastSample[sequenceRow] = sequence.generated() > 0 ? sequence.ids[sequence.tokens - 1] : -1;
@@ -41,7 +42,9 @@ void Scheduler::buildRows(RankPlan &rank, const Sequence &sequence, int64_t sequ
   for (int64_t i = 0; i < sequence.planned; ++i) {
     const int64_t row = step.token_rows++;
     const int64_t position = sequence.cached + i;
-    a.tokenIds[row] = sequence.ids[position];
+    a.tokenIds[row] = position < sequence.tokens ? sequence.ids[position] : static_cast<int32_t>(-1 - named);
+    if (position == sequence.tokens)
+      step.earlier_rows = rank.last().outputRows;
     a.positions[row] = static_cast<int32_t>(position);
     a.rowSeq[row] = static_cast<int32_t>(sequenceRow);
     a.rowForm[row] = position < sequence.promptTokens ? sequence.promptForm : manifest.generatedForm();
@@ -51,6 +54,8 @@ void Scheduler::buildRows(RankPlan &rank, const Sequence &sequence, int64_t sequ
       a.sampling[step.output_rows] = sequence.request.sampling;
       a.sampling[step.output_rows].position = position + 1;
     }
+    if (position + 1 >= sequence.promptTokens)
+      sequence.sampleRow = step.output_rows;
     rank.targets[step.output_rows] = position + 1 < sequence.promptTokens ? sequence.ids[position + 1] : -1;
     a.outputs[step.output_rows++] = static_cast<int32_t>(row);
   }

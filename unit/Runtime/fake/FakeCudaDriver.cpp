@@ -237,17 +237,24 @@ FAKE_EXPORT CUresult cuStreamDestroy_v2(CUstream stream) {
   FAKE_ENTRY(cuStreamDestroy_v2);
   return known;
 }
-FAKE_EXPORT CUresult cuStreamQuery(CUstream) {
-  FAKE_ENTRY(cuStreamQuery); // hang: 1: for ever, 2: until kernels are told to end, 3: a few times
+/// hang: 1: for ever, 2: until kernels are told to end, 3: a few times.
+static CUresult progressOf(const char *call) {
   const long hang = state().settings["hang"];
   if (state().late && !state().told)
     return CUDA_ERROR_NOT_READY;
   if (const auto *operations = std::exchange(state().late, nullptr))
     performAll(*operations);
-  if (state().launched &&
-      (hang == 1 || (hang == 2 && !state().told) || (hang == 3 && state().calls["cuStreamQuery"] % 4)))
+  if (state().launched && (hang == 1 || (hang == 2 && !state().told) || (hang == 3 && state().calls[call] % 4)))
     return CUDA_ERROR_NOT_READY;
   return CUDA_SUCCESS;
+}
+FAKE_EXPORT CUresult cuStreamQuery(CUstream) {
+  FAKE_ENTRY(cuStreamQuery);
+  return progressOf("cuStreamQuery");
+}
+FAKE_EXPORT CUresult cuEventQuery(CUevent) {
+  FAKE_ENTRY(cuEventQuery);
+  return progressOf("cuEventQuery");
 }
 FAKE_EXPORT CUresult cuStreamSynchronize(CUstream) {
   FAKE_ENTRY(cuStreamSynchronize);

@@ -10,7 +10,6 @@ FAKE_EXPORT CUresult cuCtxEnablePeerAccess(CUcontext, unsigned) { return CUDA_ER
 FAKE_EXPORT CUresult cuMemcpyPeerAsync(CUdeviceptr, CUcontext, CUdeviceptr, CUcontext, size_t, CUstream) {
   return CUDA_ERROR_NOT_SUPPORTED;
 }
-FAKE_EXPORT CUresult cuEventQuery(CUevent) { return CUDA_ERROR_NOT_SUPPORTED; }
 FAKE_EXPORT CUresult cuKernelGetAttribute(int *, CUfunction_attribute, CUkernel, CUdevice) {
   return CUDA_ERROR_NOT_SUPPORTED;
 }

@@ -57,7 +57,7 @@ static int32_t *cell(const k2rt_ir_worker *w, int plane, int64_t layer, int64_t 
 }
 static int32_t id_of(const k2rt_ir_step *s, int64_t row) {
   const int32_t id = ((const int32_t *)s->token_ids)[row];
-  return id >= 0 ? id : ((const int32_t *)s->last_sample)[-1 - id];
+  return id >= 0 ? id : ((const int32_t *)s->earlier_samples)[-1 - id];
 }
 
 /* Which token of a cache group a row is. */

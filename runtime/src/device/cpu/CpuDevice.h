@@ -41,7 +41,9 @@ public:
   Status load(const RankMemory &memory, Trace *trace) override;
   void use(const void *const *weights) override { executor->use(weights); }
   void upload(const k2rt_ir_step &step, bool) override { executor->upload(step); }
-  Status run(k2rt_ir_step_fn entry) override { return executor->run(entry); }
+  bool chains() const override { return false; }
+  Status submit(k2rt_ir_step_fn entry) override { return executor->run(entry); }
+  Status collect() override { return {}; }
   StepResults results() const override { return executor->results(); }
   void interrupt() override { executor->interrupt(); }
 

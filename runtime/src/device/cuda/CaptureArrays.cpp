@@ -1,5 +1,6 @@
 // The largest attention logits go both ways: they are those of all steps.
 #include "device/cuda/CaptureArrays.h"
+#include <algorithm>
 
 namespace k2c::runtime {
 
@@ -76,6 +77,11 @@ Status CaptureArrays::copyToDevice(const k2rt_ir_step &step, CUstream stream) co
       done = driver->call<&Cuda::cuMemcpyHtoDAsync_v2>(array.memory.get(), static_cast<const void *>(step.*array.field),
                                                        static_cast<size_t>(bytes), stream);
   return done;
+}
+
+bool CaptureArrays::areWritten(const k2rt_ir_step &step) const {
+  return std::any_of(arrays.begin(), arrays.end(),
+                     [&](const Array &array) { return array.isWritten && step.*array.field; });
 }
 
 Status CaptureArrays::copyBack(const k2rt_ir_step &step, CUstream stream) const {

@@ -28,6 +28,8 @@ public:
   Status checkKnown(const k2rt_ir_step &step) const;
   /// Copies what kernels read from the arrays of `step`, on a stream.
   Status copyToDevice(const k2rt_ir_step &step, CUstream stream) const;
+  /// Whether kernels write any of them in `step`.
+  bool areWritten(const k2rt_ir_step &step) const;
   /// Copies what kernels wrote into the arrays of `step`, on a stream.
   Status copyBack(const k2rt_ir_step &step, CUstream stream) const;
 

@@ -2,7 +2,10 @@
 // copies status and samples back, then the rows of captures that the step has. Rows of logits come where somebody wants
 // them, or where the host draws samples.
 //
-// Nothing here blocks on the device while kernels run: the stream is asked again and again, ever more seldom, so that
+// A step may be enqueued behind one that runs. It has a place of its own, and reads the samples of that one where they
+// lie; both share the status, so that behind a step that fails no kernel does anything.
+//
+// Nothing here blocks on the device while kernels run: an event is asked for again and again, ever more seldom, so that
 // an interrupt or a deadline is seen. Either writes a result into the status of the device, and kernels that have not
 // begun do nothing. If one does not end at all, the driver is left to the end of the process: each call that gives
 // something back would wait for that kernel.
@@ -143,15 +146,27 @@ Status CudaDevice::load(const RankMemory &memory, Trace *toTrace) {
   if (!outcome)
     return outcome.takeError();
   left.emplace(std::move(*outcome));
-  Expected<StepMirror> made = StepMirror::create(*driver, manifest, *left, written);
-  if (!made)
-    return made.takeError();
-  mirror.emplace(std::move(*made));
+  if (Status added = addPlaces(written); !added)
+    return added;
   Expected<DeviceWeights> brought = DeviceWeights::upload(*driver, bundle, stream.get(), options.trust);
   if (!brought)
     return brought.takeError();
   weights.emplace(std::move(*brought));
   return loadCode(memory);
+}
+
+Status CudaDevice::addPlaces(const k2rt_ir_step &written) {
+  for (StepPlace &place : places) {
+    Expected<StepMirror> mirror = StepMirror::create(*driver, bundle.manifest, *left, written);
+    if (!mirror)
+      return mirror.takeError();
+    place.mirror.emplace(std::move(*mirror));
+    Expected<Event> done = createEvent(*driver);
+    if (!done)
+      return done.takeError();
+    place.done = std::move(*done);
+  }
+  return {};
 }
 
 /// Steps of few rows, of generated tokens alone, have launches of their own size.
@@ -161,17 +176,19 @@ Status CudaDevice::loadCode(const RankMemory &memory) {
     return loaded.takeError();
   modules.emplace(std::move(*loaded));
   const k2rt_limits &limits = bundle.manifest.limits;
-  Recorder recorder(*driver, bundle, *modules, *mirror, {scratch.get(), weights->slots(), &memory},
-                    /*isTraced=*/trace != nullptr);
-  const std::pair<RecordedStep *, int64_t> graphs[] = {{&fewRows, limits.max_sequences},
-                                                       {&allRows, limits.step_tokens}};
-  for (const auto &[known, rows] : graphs) {
-    if (rows > limits.step_tokens)
-      continue;
-    Expected<RecordedStep> recorded = recorder.record(bundle.program.entry(serveEntry), rows, stream.get());
-    if (!recorded)
-      return recorded.takeError();
-    *known = std::move(*recorded);
+  for (StepPlace &place : places) {
+    Recorder recorder(*driver, bundle, *modules, *place.mirror, {scratch.get(), weights->slots(), &memory},
+                      /*isTraced=*/trace != nullptr);
+    const std::pair<RecordedStep *, int64_t> graphs[] = {{&place.fewRows, limits.max_sequences},
+                                                         {&place.allRows, limits.step_tokens}};
+    for (const auto &[known, rows] : graphs) {
+      if (rows > limits.step_tokens)
+        continue;
+      Expected<RecordedStep> recorded = recorder.record(bundle.program.entry(serveEntry), rows, stream.get());
+      if (!recorded)
+        return recorded.takeError();
+      *known = std::move(*recorded);
+    }
   }
   return driver->call<&Cuda::cuStreamSynchronize>(stream.get());
 }
@@ -181,18 +198,19 @@ void CudaDevice::use(const void *const *other) {
     refused = Error{K2RT_UNSUPPORTED, "--placement", "moves experts between ranks, a GPU's program has one", ""};
 }
 
-void CudaDevice::upload(const k2rt_ir_step &next, bool logitsAreWanted) {
-  step = next;
-  wantsLogits = logitsAreWanted;
-  mirror->fill(step);
+void CudaDevice::upload(const k2rt_ir_step &step, bool wantsLogits) {
+  StepPlace &place = next();
+  place.step = step;
+  place.draws = HostSampling::draws(step);
+  place.wantsLogits = wantsLogits;
+  place.mirror->fill(step);
   if (Status known = captures->checkKnown(step); !known)
     refused = known.takeError();
 }
 
-/// Of the step that is uploaded.
-const RecordedStep &CudaDevice::recorded() const {
-  const bool isSmall = fewRows.graph.get() && step.token_rows <= bundle.manifest.limits.max_sequences;
-  return isSmall ? fewRows : allRows;
+const RecordedStep &CudaDevice::recordedOf(const StepPlace &place) const {
+  const bool isSmall = place.fewRows.graph.get() && place.step.token_rows <= bundle.manifest.limits.max_sequences;
+  return isSmall ? place.fewRows : place.allRows;
 }
 
 /// Behind a step that was ended: once the word that did so can come no more.
@@ -203,26 +221,30 @@ Status CudaDevice::clearOutcome() {
   return left->clear(stream.get());
 }
 
-Status CudaDevice::launch() {
+Status CudaDevice::launch(const StepPlace &place) {
   if (Status current = context.makeCurrent(); !current)
     return current;
   if (Status cleared = hasEnded ? clearOutcome() : Status(); !cleared)
     return cleared;
+  const k2rt_ir_step &step = place.step;
   if (Status copied = captures->copyToDevice(step, stream.get()); !copied)
     return copied;
-  if (Status begun = driver->call<&Cuda::cuGraphLaunch>(recorded().graph.get(), stream.get()); !begun)
+  if (Status begun = driver->call<&Cuda::cuGraphLaunch>(recordedOf(place).graph.get(), stream.get()); !begun)
     return begun;
-  const int64_t bytes = step.output_rows * bundle.manifest.vocab * 4;
-  return bytes == 0 || !needsLogits() ? Status()
-                                      : driver->call<&Cuda::cuMemcpyDtoHAsync_v2>(
-                                            step.logits, logits.get(), static_cast<size_t>(bytes), stream.get());
+  if (const int64_t bytes = step.output_rows * bundle.manifest.vocab * 4;
+      bytes > 0 && (place.wantsLogits || place.draws))
+    if (Status copied = driver->call<&Cuda::cuMemcpyDtoHAsync_v2>(step.logits, logits.get(), static_cast<size_t>(bytes),
+                                                                  stream.get());
+        !copied)
+      return copied;
+  return driver->call<&Cuda::cuEventRecord>(place.done.get(), stream.get());
 }
 
 /// What a step that ends early has come to; or, unless it has ended, what of it does not end.
 std::string CudaDevice::progress(bool hasEnded) const {
   std::string kernels;
-  for (const RecordedLaunch *launch : recorded().latest(mirror->begun()))
-    kernels += (kernels.empty() ? "" : hasEnded ? " and " : " or ") + textOf(*launch, step, bundle.program);
+  for (const RecordedLaunch *launch : recordedOf(first()).latest(first().mirror->begun()))
+    kernels += (kernels.empty() ? "" : hasEnded ? " and " : " or ") + textOf(*launch, first().step, bundle.program);
   if (kernels.empty())
     return ", and no kernel of it has begun";
   return hasEnded ? ", it had come to " + kernels : ", and " + kernels + " does not end";
@@ -250,7 +272,7 @@ Status CudaDevice::endEarly(bool isLate) {
   const nanoseconds limit = options.deadline.value_or(defaultStep);
   char seconds[32];
   std::snprintf(seconds, sizeof seconds, "%g", std::chrono::duration<double>(limit).count());
-  return Error{K2RT_DEVICE_FAILED, "step " + std::to_string(steps),
+  return Error{K2RT_DEVICE_FAILED, "step " + std::to_string(collected),
                std::string("has not ended within ") + seconds + " s" + late, "give it more time with --deadline"};
 }
 
@@ -258,11 +280,11 @@ Status CudaDevice::waitForKernels() {
   const auto begin = std::chrono::steady_clock::now();
   const bool hasEnd = options.deadline || options.driver != emulatedDriver;
   for (nanoseconds pause = std::chrono::microseconds(20);;) {
-    const CUresult result = driver->entries().cuStreamQuery(stream.get());
+    const CUresult result = driver->entries().cuEventQuery(first().done.get());
     if (result == CUDA_SUCCESS)
       return {};
     if (result != CUDA_ERROR_NOT_READY) {
-      Error failed = driver->failure(callName<&Cuda::cuStreamQuery>, result);
+      Error failed = driver->failure(callName<&Cuda::cuEventQuery>, result);
       failed.message += progress(/*hasEnded=*/true);
       return failed;
     }
@@ -277,51 +299,70 @@ Status CudaDevice::waitForKernels() {
   }
 }
 
-Status CudaDevice::run(k2rt_ir_step_fn) {
+/// A call that fails ends the device: what it has enqueued of the step nobody knows.
+Status CudaDevice::submit(k2rt_ir_step_fn) {
   if (refused)
     return *refused;
-  const int64_t begin = trace ? Trace::nowNs() : 0;
-  Status done;
-  if (!interrupted.load()) {
-    done = launch();
-    if (done)
-      done = waitForKernels();
-  }
+  if (interrupted.load())
+    return Error{K2RT_INTERRUPTED, "", "interrupted", ""};
+  StepPlace &place = next();
+  place.begunNs = Trace::nowNs();
+  if (Status launched = launch(place); !launched)
+    return *(refused = launched.takeError());
+  ++submitted;
+  return {};
+}
+
+Status CudaDevice::collect() {
+  if (collected == submitted)
+    return {};
+  Status done = context.makeCurrent();
+  if (done)
+    done = waitForKernels();
+  if (done && interrupted.load())
+    done = endEarly(/*isLate=*/false);
   if (done)
     done = outcome();
   if (done)
-    done = captures->copyBack(step, stream.get());
-  if (done)
-    done = driver->call<&Cuda::cuStreamSynchronize>(stream.get());
-  if (!done)
-    return done;
-  if (step.sampling)
-    std::copy_n(mirror->samples(), step.output_rows, static_cast<int32_t *>(step.samples));
-  sampling.run(step);
-  if (trace) {
-    done = recorded().trace(*driver, step, steps, begin, *trace);
-    trace->record(workers(), {begin, Trace::nowNs(), step.seq_rows, step.output_rows, step.layer_rows, steps, -1, 0});
-  }
-  ++steps;
+    done = finishFirst();
+  collected = done ? collected + 1 : submitted;
   return done;
 }
 
-StepResults CudaDevice::results() const {
-  return {static_cast<const float *>(step.logits), static_cast<const int32_t *>(step.samples)};
+/// Of a step that is done: captures, samples and its place in the trace.
+Status CudaDevice::finishFirst() {
+  const StepPlace &place = first();
+  const k2rt_ir_step &step = place.step;
+  if (Status copied = captures->copyBack(step, stream.get()); !copied)
+    return copied;
+  if (captures->areWritten(step))
+    if (Status waited = driver->call<&Cuda::cuStreamSynchronize>(stream.get()); !waited)
+      return waited;
+  if (step.sampling)
+    std::copy_n(place.mirror->samples(), step.output_rows, static_cast<int32_t *>(step.samples));
+  if (place.draws)
+    sampling.run(step);
+  last = {static_cast<const float *>(step.logits), static_cast<const int32_t *>(step.samples)};
+  const int64_t begin = std::max(place.begunNs, lastNs);
+  lastNs = Trace::nowNs();
+  if (!trace)
+    return {};
+  Status done = recordedOf(place).trace(*driver, step, collected, begin, *trace);
+  trace->record(workers(), {begin, lastNs, step.seq_rows, step.output_rows, step.layer_rows, collected, -1, 0});
+  return done;
 }
 
 Status CudaDevice::outcome() {
-  const k2rt_ir_gpu_status &status = mirror->status();
-  hasEnded |= status.result != 0;
-  if (interrupted.load())
-    return Error{K2RT_INTERRUPTED, "", "interrupted", ""};
+  const k2rt_ir_gpu_status &status = first().mirror->status();
   if (status.result == 0)
     return {};
-  const std::vector<RecordedLaunch> &launches = recorded().launches;
+  hasEnded = true;
+  (void)driver->call<&Cuda::cuStreamSynchronize>(stream.get()); // those behind it have nothing to do, and end at once
+  const std::vector<RecordedLaunch> &launches = recordedOf(first()).launches;
   const auto number = static_cast<size_t>(status.launch);
   const RecordedLaunch failed = number - 1 < launches.size() ? launches[number - 1] : RecordedLaunch{-1};
   return kernelFailed(bundle, failed.kernel, status.result, weights->hostEntry(status.absent),
-                      placeOf(failed, status.worker, bundle.manifest.device->workersPerCta, step));
+                      placeOf(failed, status.worker, bundle.manifest.device->workersPerCta, first().step));
 }
 
 } // namespace k2c::runtime

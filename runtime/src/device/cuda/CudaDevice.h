@@ -1,5 +1,6 @@
 // One NVIDIA GPU as a device: a driver that is opened at run time, all memory of the certificate in that of the GPU,
-// and the program's step function as graphs, of which each step launches one.
+// and the program's step function as graphs, of which each step launches one. Two steps have places, so that one can be
+// enqueued while the other runs.
 //
 // What the bundle needs and the machine has not, driver, device, architecture or memory, is refused before weights are
 // read, with both.
@@ -15,6 +16,7 @@
 #include "device/cuda/StepMirror.h"
 #include "device/cuda/StepOutcome.h"
 #include "engine/Device.h"
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <memory>
@@ -52,8 +54,10 @@ public:
   Status load(const RankMemory &memory, Trace *trace) override;
   void use(const void *const *weights) override;
   void upload(const k2rt_ir_step &step, bool wantsLogits) override;
-  Status run(k2rt_ir_step_fn entry) override;
-  StepResults results() const override;
+  bool chains() const override { return true; }
+  Status submit(k2rt_ir_step_fn entry) override;
+  Status collect() override;
+  StepResults results() const override { return last; }
   void interrupt() override { interrupted.store(true, std::memory_order_relaxed); }
 
   const GpuFacts &gpu() const { return context.gpu(); }
@@ -64,14 +68,27 @@ private:
   /// Memory of the GPU; zeroed, as kernels read whole vectors of rows of which some are not there.
   Expected<DeviceBytes> takeZeroed(int64_t bytes, const char *purpose);
   CudaDevice(const Bundle &bundle, const CudaOptions &options, std::unique_ptr<Driver> driver, GpuContext context);
+  /// A step, where it lies and what of it is recorded.
+  struct StepPlace {
+    std::optional<StepMirror> mirror;
+    RecordedStep fewRows, allRows;
+    Event done; ///< its kernels and copies
+    k2rt_ir_step step = {};
+    bool draws = false;       ///< the host does, of its logits; what it samples by stays up to its end then
+    bool wantsLogits = false; ///< somebody does
+    int64_t begunNs = 0;      ///< when it was submitted
+  };
+  StepPlace &next() { return places[static_cast<size_t>(submitted % 2)]; }
+  const StepPlace &first() const { return places[static_cast<size_t>(collected % 2)]; }
+  Status addPlaces(const k2rt_ir_step &written);
   Status loadCode(const RankMemory &memory);
-  Status launch();
+  Status launch(const StepPlace &place);
   Status clearOutcome();
-  bool needsLogits() const { return wantsLogits || HostSampling::draws(step); }
+  Status finishFirst();
   Status waitForKernels();
   Status endEarly(bool isLate);
   std::string progress(bool hasEnded) const;
-  const RecordedStep &recorded() const;
+  const RecordedStep &recordedOf(const StepPlace &place) const;
   Status outcome();
 
   const Bundle &bundle;
@@ -86,15 +103,14 @@ private:
   std::optional<Modules> modules;
   std::optional<CaptureArrays> captures;
   std::optional<StepOutcome> left;
-  std::optional<StepMirror> mirror;
-  RecordedStep fewRows, allRows;
+  std::array<StepPlace, 2> places;
   HostSampling sampling;
   Trace *trace = nullptr;
-  k2rt_ir_step step = {};
-  bool wantsLogits = false; ///< of the step
-  bool hasEnded = false;    ///< a step, by a result in the status
-  int64_t steps = 0;
-  std::optional<Error> refused; ///< what the next run fails with
+  bool hasEnded = false;                ///< a step, by a result in the status
+  int64_t submitted = 0, collected = 0; ///< steps
+  int64_t lastNs = 0;                   ///< when the last one was collected
+  StepResults last;                     ///< of it
+  std::optional<Error> refused;         ///< what the next step fails with
   std::atomic<bool> interrupted{false};
 };
 

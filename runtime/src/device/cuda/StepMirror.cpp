@@ -21,7 +21,6 @@ int64_t StepMirror::layOut(int64_t groups) {
     arrays.push_back({field, &Step::token_rows, 0, 4, place(rows * 4)});
   arrays.push_back({&Step::outputs, &Step::output_rows, 0, 4, place(rows * 4)});
   arrays.push_back({&Step::seq_begin, &Step::seq_rows, 1, 4, place((sequences + 1) * 4)});
-  arrays.push_back({&Step::last_sample, &Step::seq_rows, 0, 4, place(sequences * 4)});
   const int64_t tableBytes = k2rt_pages_per_sequence(&limits) * 4;
   ofGroups = {{&Step::seq_len, &Step::seq_rows, 4, 0, {}},
               {&Step::block_tables, &Step::seq_rows, tableBytes, 0, {}},
@@ -66,7 +65,7 @@ void StepMirror::setAddresses(k2rt_ir_step &step) const {
     step.*array.field = at<void>(array.pointers);
   step.block_stride = k2rt_pages_per_sequence(&limits);
   step.logits = results.logits;
-  step.samples = outcome->samples();
+  step.samples = step.earlier_samples = outcome->samples();
 }
 
 /// Of `step` and `wanted`, in which each array is there or not, those of `results`.
@@ -93,6 +92,7 @@ void StepMirror::fill(const k2rt_ir_step &step) {
   mirrored.seq_rows = step.seq_rows;
   mirrored.layer_rows = step.layer_rows;
   mirrored.entering_rows = step.entering_rows;
+  mirrored.earlier_rows = step.earlier_rows;
   setAddresses(mirrored);
   setCaptures(mirrored, step, results);
   std::fill_n(begunPlace(0), K2RT_GPU_BRANCHES, 0);
