@@ -4,13 +4,12 @@
 #include "fake/FakeCuda.h"
 #include "k2c/Calibrate/Calibrate.h"
 #include <gtest/gtest.h>
-#include <map>
-#include <set>
 
 using namespace k2c;
 using namespace k2c::calibration;
 using runtime::FakeCuda;
 using runtime::fakeDriver;
+using runtime::givesBack;
 
 namespace {
 
@@ -127,18 +126,12 @@ TEST_F(Gpu, TakesPtxWhereTheDriverHasNoUseForACubin) {
 /// Each call that measuring makes: of many alike the first and the last.
 TEST_F(Gpu, NamesTheCallThatFailsAndLeavesNothingBehind) {
   ASSERT_EQ(measure(), wrongSum);
-  std::map<std::string, int> calls;
-#define K2C_CUDA(name, parameters) calls[#name] = cuda.calls(#name);
-#include "base/CudaDriver.def"
-  const std::set<std::string> givesBack = {"cuDevicePrimaryCtxRelease_v2", "cuMemFree_v2",      "cuMemFreeHost",
-                                           "cuStreamDestroy_v2",           "cuEventDestroy_v2", "cuLibraryUnload",
-                                           "cuGraphExecDestroy",           "cuGraphDestroy",    "cuCtxSynchronize"};
-  for (const auto &[name, count] : calls)
+  for (const auto &[name, count] : cuda.allCalls())
     for (int at = 1; at <= count; at += count > 20 && at == 1 ? count - 1 : 1) {
       cuda.reset();
       cuda.fail(name.c_str(), at, 999);
       const std::string said = measure();
-      if (givesBack.count(name) > 0)
+      if (givesBack(name))
         EXPECT_EQ(said, wrongSum) << name << " " << at;
       else
         EXPECT_EQ(said.rfind(name + ": failed with CUDA_ERROR_UNKNOWN (999), unknown error", 0), 0u)

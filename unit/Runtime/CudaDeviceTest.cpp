@@ -260,19 +260,13 @@ TEST_F(CudaRun, RecordsTimesInATracedRunAlone) {
 TEST_F(CudaRun, NamesTheCallThatFailsAndLeavesNothingBehind) {
   const FakeGpuBundle fake;
   ASSERT_EQ(run(fake), "");
-  std::map<std::string, int> calls;
-#define K2C_CUDA(name, parameters) calls[#name] = cuda.calls(#name);
-#include "base/CudaDriver.def"
-  const std::set<std::string> givesBack = {"cuDevicePrimaryCtxRelease_v2", "cuMemFree_v2",      "cuMemFreeHost",
-                                           "cuStreamDestroy_v2",           "cuEventDestroy_v2", "cuLibraryUnload",
-                                           "cuGraphExecDestroy",           "cuGraphDestroy",    "cuCtxSynchronize"};
-  for (const auto &[name, count] : calls)
+  for (const auto &[name, count] : cuda.allCalls())
     for (int at = 1; at <= count; ++at) {
       cuda.reset();
       cuda.fail(name.c_str(), at, 999);
       const std::string said = run(fake);
       const bool isLast = name == "cuCtxSetCurrent" && at == count; // of the destructor
-      if (givesBack.count(name) > 0 || isLast)
+      if (givesBack(name) || isLast)
         EXPECT_EQ(said, "") << name << " " << at;
       else
         EXPECT_EQ(said.rfind(name + ": failed with CUDA_ERROR_UNKNOWN (999), unknown error", 0), 0u)

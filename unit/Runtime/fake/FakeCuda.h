@@ -5,11 +5,21 @@
 #include <cstddef>
 #include <cstdint>
 #include <dlfcn.h>
+#include <map>
+#include <set>
 #include <string>
 
 namespace k2c::runtime {
 
 inline const std::string fakeDriver = std::string(K2RT_FAKE_FOLDER) + "/fake_cuda.so";
+
+/// Entry points that give something back, or wait so that it can be: their failures are nobody's.
+inline bool givesBack(const std::string &entryPoint) {
+  static const std::set<std::string> all = {"cuDevicePrimaryCtxRelease_v2", "cuMemFree_v2",      "cuMemFreeHost",
+                                            "cuStreamDestroy_v2",           "cuEventDestroy_v2", "cuLibraryUnload",
+                                            "cuGraphExecDestroy",           "cuGraphDestroy",    "cuCtxSynchronize"};
+  return all.count(entryPoint) > 0;
+}
 
 /// Loaded for as long as a test runs, so that it keeps what was set. Each test begins with a driver that works.
 class FakeCuda {
@@ -23,6 +33,13 @@ public:
   /// What was made and not given back.
   int alive() { return call<int()>("fake_cuda_alive")(); }
   int calls(const char *name) { return call<int(const char *)>("fake_cuda_calls")(name); }
+  /// Of each entry point, by its name.
+  std::map<std::string, int> allCalls() {
+    std::map<std::string, int> all;
+#define K2C_CUDA(name, parameters) all[#name] = calls(#name);
+#include "base/CudaDriver.def"
+    return all;
+  }
   /// That the last launch of a kernel had.
   const std::byte *scratch(int32_t kernel) {
     return static_cast<const std::byte *>(call<const void *(int32_t)>("fake_cuda_scratch")(kernel));
