@@ -67,10 +67,10 @@ static Status writeAll(int fd, const std::string &path, const char *data, int64_
 }
 
 //===----------------------------------------------------------------------===//
-// RangeDigest
+// RunningDigest
 //===----------------------------------------------------------------------===//
 
-void RangeDigest::update(const char *data, int64_t bytes) {
+void RunningDigest::update(const char *data, int64_t bytes) {
   hash.update(data, bytes);
   for (int64_t at = 0; at < bytes;) {
     const int64_t part = std::min(bytes - at, blobChunkBytes - taken % blobChunkBytes);
@@ -82,20 +82,22 @@ void RangeDigest::update(const char *data, int64_t bytes) {
   }
 }
 
-void RangeDigest::endChunk() {
+void RunningDigest::endChunk() {
   chunks.push_back(hashText(chunkHash.value()));
   chunkHash = RunningHash();
 }
 
-BlobRange RangeDigest::finish(const std::string &name) {
-  const std::vector<char> padding((blobAlignment - taken % blobAlignment) % blobAlignment);
-  update(padding.data(), int64_t(padding.size()));
+FileDigest RunningDigest::finish() {
   if (taken % blobChunkBytes != 0)
     endChunk();
-  BlobRange range{name, "", 0, std::exchange(taken, 0), hashText(hash.value()), std::move(chunks), {}};
-  hash = RunningHash();
-  chunks.clear();
-  return range;
+  return {hashText(std::exchange(hash, RunningHash()).value()), std::exchange(taken, 0), std::exchange(chunks, {})};
+}
+
+BlobRange RunningDigest::finishRange(const std::string &name) {
+  const std::vector<char> padding((blobAlignment - taken % blobAlignment) % blobAlignment);
+  update(padding.data(), int64_t(padding.size()));
+  FileDigest digest = finish();
+  return {name, "", 0, digest.bytes, std::move(digest.xxh3), std::move(digest.chunks), {}};
 }
 
 //===----------------------------------------------------------------------===//
@@ -136,7 +138,7 @@ Status BlobWriter::flush() {
 
 Status BlobWriter::endRange(const std::string &name) {
   const int64_t written = digest.bytes();
-  BlobRange range = digest.finish(name);
+  BlobRange range = digest.finishRange(name);
   const std::vector<char> padding(size_t(range.bytes - written));
   range.offset = ranges.empty() ? 0 : ranges.back().offset + ranges.back().bytes;
   ranges.push_back(std::move(range));
@@ -300,27 +302,20 @@ Expected<FileDigest> digestFile(const std::string &path, FilePart part) {
   if (!S_ISREG(info.st_mode))
     return Error{path, "is not a regular file", ""};
   std::vector<char> chunk(blobChunkBytes);
-  FileDigest digest;
-  RunningHash hash;
-  for (int64_t filled = 0;;) {
-    const int64_t at = part.offset + digest.bytes, wanted = part.bytes - digest.bytes;
+  RunningDigest digest;
+  for (ssize_t count = 1; count != 0;) {
+    const int64_t at = part.offset + digest.bytes(), wanted = part.bytes - digest.bytes();
+    const int64_t filled = digest.bytes() % blobChunkBytes; // of the chunk
     if (const int64_t left = std::min(info.st_size - at, wanted); left > 0 && filled == 0)
       fetch(file.number, at, std::min(left, blobChunkBytes));
-    ssize_t count = ::pread(file.number, chunk.data() + filled, std::min(blobChunkBytes - filled, wanted), at);
+    count = ::pread(file.number, chunk.data(), std::min(blobChunkBytes - filled, wanted), at);
     if (count < 0 && errno == EINTR)
       continue;
     if (count < 0)
       return diskError(path, "cannot read at byte " + std::to_string(at), errno);
-    hash.update(chunk.data() + filled, count);
-    filled += count;
-    digest.bytes += count;
-    if (filled == blobChunkBytes || (count == 0 && filled > 0))
-      digest.chunks.push_back(hashText(hashOf(chunk.data(), std::exchange(filled, 0))));
-    if (count == 0)
-      break;
+    digest.update(chunk.data(), count);
   }
-  digest.xxh3 = hashText(hash.value());
-  return digest;
+  return digest.finish();
 }
 
 Expected<FileDigest> digestBundleFile(const std::string &bundle, const std::string &name, FilePart part) {

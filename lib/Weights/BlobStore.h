@@ -27,13 +27,22 @@ namespace k2c::weights {
 
 class BlobStore;
 
-/// Hashes of a range, as a whole and chunk by chunk, while its bytes come.
-class RangeDigest {
+/// Hash (16 hex digits) and size of bytes, and the hashes of their chunks.
+struct FileDigest {
+  std::string xxh3;
+  int64_t bytes = 0;
+  std::vector<std::string> chunks;
+};
+
+/// Makes digests while the bytes come.
+class RunningDigest {
 public:
   void update(const char *data, int64_t bytes);
   int64_t bytes() const { return taken; }
-  /// The range of that name that the bytes are, zeros behind them up to a whole page. The next byte begins another.
-  BlobRange finish(const std::string &name);
+  /// Of the bytes; the next one begins another.
+  FileDigest finish();
+  /// The range of that name that the bytes are, zeros behind them up to a whole page; likewise.
+  BlobRange finishRange(const std::string &name);
 
 private:
   void endChunk();
@@ -71,7 +80,7 @@ private:
   Descriptor file;               ///< none: nothing to remove
   std::vector<BlobRange> ranges; ///< that are complete
   std::vector<char> pending;     ///< at most a huge page that is not yet in the file, across ranges
-  RangeDigest digest;            ///< of the range that is being written
+  RunningDigest digest;          ///< of the range that is being written
 };
 
 /// The folder. Members may be called from several threads.
@@ -110,13 +119,7 @@ struct FilePart {
   int64_t bytes = INT64_MAX;
 };
 
-/// Hash (16 hex digits) and size of a part of a file and the hashes of its chunks, read in pieces. Leaves it in the
-/// page cache as the runtime wants it.
-struct FileDigest {
-  std::string xxh3;
-  int64_t bytes = 0;
-  std::vector<std::string> chunks;
-};
+/// The digest of a part of a file, read in pieces. Leaves it in the page cache as the runtime wants it.
 Expected<FileDigest> digestFile(const std::string &path, FilePart part = {});
 /// The same of `bundle`/`name`, refusing what the runtime refuses: what is reached through a symbolic link.
 Expected<FileDigest> digestBundleFile(const std::string &bundle, const std::string &name, FilePart part = {});

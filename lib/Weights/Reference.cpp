@@ -131,7 +131,7 @@ Expected<PackedSlot> referToOperand(const WeightSlot &slot, const TensorSource &
     Expected<OperandStream> stream = OperandStream::open(tensors, part);
     if (!stream)
       return stream.takeError();
-    RangeDigest digest;
+    RunningDigest digest;
     Status status = stream->pack([&](const char *data, int64_t count) -> Status {
       if (!meter(count))
         return Error{"weights '" + shortened(slot.family) + "'", "stopped", ""};
@@ -140,7 +140,7 @@ Expected<PackedSlot> referToOperand(const WeightSlot &slot, const TensorSource &
     });
     if (!status)
       return status.takeError();
-    BlobRange range = digest.finish(stream->rangeName());
+    BlobRange range = digest.finishRange(stream->rangeName());
     range.pieces = std::move(*pieces);
     referred.ranges.push_back(std::move(range));
   }

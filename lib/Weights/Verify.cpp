@@ -96,7 +96,7 @@ void Verification::readPieces(const BlobRange &range) {
   }
   if (isUnreadable)
     return;
-  RangeDigest digest;
+  RunningDigest digest;
   std::vector<char> chunk(size_t(std::min(range.bytes, blobChunkBytes)));
   for (int64_t begin = 0; begin < range.bytes; begin += blobChunkBytes) {
     const int64_t bytes = std::min(blobChunkBytes, range.bytes - begin);
@@ -104,9 +104,7 @@ void Verification::readPieces(const BlobRange &range) {
       return refuse(status.takeError());
     digest.update(chunk.data(), bytes);
   }
-  BlobRange read = digest.finish(range.name);
-  compare(checkpoint->path(range.pieces.front().file), range,
-          {std::move(read.xxh3), read.bytes, std::move(read.chunks)}, checkpointRemedy);
+  compare(checkpoint->path(range.pieces.front().file), range, digest.finish(), checkpointRemedy);
 }
 
 Expected<VerifyReport> verifyBundle(const std::string &bundle,
