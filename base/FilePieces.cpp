@@ -52,6 +52,8 @@ std::vector<FilePiece> readFilePieces(const JsonFields &in, const char *key, int
       in.fail(place, "ends at byte " + std::to_string(end) + " of its range, which has " + std::to_string(rangeBytes));
     pieces.push_back(piece);
   }
+  if (pieces.empty())
+    in.fail(key, "is empty: a range has one or more");
   return pieces;
 }
 

@@ -1,8 +1,7 @@
 // Ranges of memory that are made of pieces of files: how a bundle's weights are those of a checkpoint, which stays
 // where it is.
 //
-//   file 0   | header | a | b | c |          range   | b | a | zeros |      pieces [[0, b, .., 0], [0, a, .., bytes of
-//   b]]
+//   file 0   | header | a | b | c |      range   | b | a | zeros |      pieces   [[0, b, .., 0], [0, a, .., b's bytes]]
 //
 // weights/index.json lists the files and the pieces; both are hostile input. The files lie in a folder of the user's,
 // so links are followed, as those of the Hugging Face cache are. They are read and not mapped: one that shrinks
@@ -45,7 +44,7 @@ struct FilePiece {
 std::vector<PieceFile> readPieceFiles(const JsonFields &in, const char *key);
 
 /// Reads the list `key` of [file, offset, bytes, at], ascending, of a range of `rangeBytes`. Refuses pieces of a file
-/// that is not listed, outside of their file or of the range, and those that overlap.
+/// that is not listed, outside of their file or of the range, those that overlap, and none.
 std::vector<FilePiece> readFilePieces(const JsonFields &in, const char *key, int64_t rangeBytes,
                                       const std::vector<PieceFile> &files);
 

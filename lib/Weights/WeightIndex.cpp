@@ -88,13 +88,12 @@ static BlobRange readRange(const JsonFields &in, const std::vector<PieceFile> &f
   BlobRange range;
   range.bytes = in.integer("bytes", 0, maxBlobBytes);
   range.xxh3 = in.string("xxh3");
-  if (in.has("pieces"))
-    range.pieces = readFilePieces(in, "pieces", range.bytes, files);
-  else
+  const bool isOfBlob = !in.has("pieces");
+  if (isOfBlob)
     range.file = in.string("file");
-  if (in.has("pieces") && range.pieces.empty())
-    in.fail("pieces", "is empty: a range has one or more");
-  if (range.pieces.empty() && !isBlobName(range.file))
+  else
+    range.pieces = readFilePieces(in, "pieces", range.bytes, files);
+  if (isOfBlob && !isBlobName(range.file))
     in.fail("file", "'" + shortened(range.file) + "' is not the name of a blob");
   if (range.bytes % blobAlignment)
     in.fail("bytes", "is " + std::to_string(range.bytes) + ", not a multiple of " + std::to_string(blobAlignment));

@@ -104,8 +104,7 @@ static Expected<Weights> mapWeights(const FileList &files, const Manifest &manif
     return fits.takeError();
   if (weights->arePieces() && !manifest.device)
     return Error{K2RT_INVALID_BUNDLE, place,
-                 "names pieces of a checkpoint, which only a program of a GPU reads, and " +
-                     std::string("the manifest has no device"),
+                 "names pieces of a checkpoint, which only a program of a GPU reads, and the manifest has no device",
                  "compile the bundle again"};
   const int64_t stated = ranks.areSeveral() ? ranks.each[static_cast<size_t>(rank)].weights : manifest.memory.weights;
   if (weights->firstBytes() > stated)

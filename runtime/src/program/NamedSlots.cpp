@@ -42,8 +42,6 @@ NamedRange readRange(const JsonFields &entry, const std::vector<PieceFile> &file
   range.hashes = readHashes(entry, range.bytes);
   if (entry.has("pieces")) {
     range.pieces = readFilePieces(entry, "pieces", range.bytes, files);
-    if (range.pieces.empty())
-      entry.fail("pieces", "is empty: a range has one or more");
     return range;
   }
   range.file = entry.string("file");
