@@ -142,7 +142,10 @@ Status CudaDevice::load(const RankMemory &memory, Trace *toTrace) {
   k2rt_ir_step written = {};
   written.logits = reinterpret_cast<void *>(logits.get());
   captures->setAddresses(written);
-  Expected<StepOutcome> outcome = StepOutcome::create(*driver, manifest.limits.step_tokens, stream.get());
+  Expected<DeviceBytes> zeroed = takeZeroed(StepOutcome::bytesOf(manifest.limits.step_tokens), "samples");
+  if (!zeroed)
+    return zeroed.takeError();
+  Expected<StepOutcome> outcome = StepOutcome::create(*driver, std::move(*zeroed));
   if (!outcome)
     return outcome.takeError();
   left.emplace(std::move(*outcome));

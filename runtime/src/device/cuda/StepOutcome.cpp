@@ -6,22 +6,15 @@ namespace k2c::runtime {
 
 static_assert(sizeof(k2rt_ir_gpu_status) <= 64);
 
-Expected<StepOutcome> StepOutcome::create(const Driver &driver, int64_t rows, CUstream stream) {
+Expected<StepOutcome> StepOutcome::create(const Driver &driver, DeviceBytes zeroed) {
   StepOutcome made;
   made.driver = &driver;
-  Expected<DeviceBytes> device = allocateOnDevice(driver, bytesOf(rows), "samples");
-  if (!device)
-    return device.takeError();
-  made.device = std::move(*device);
+  made.device = std::move(zeroed);
   Expected<PinnedBytes> word = allocatePinned(driver, sizeof(int32_t), "samples");
   if (!word)
     return word.takeError();
   made.word = std::move(*word);
   *static_cast<int32_t *>(made.word.get()) = stopped;
-  if (Status zeroed = driver.call<&Cuda::cuMemsetD8Async>(made.device.get(), static_cast<unsigned char>(0),
-                                                          static_cast<size_t>(bytesOf(rows)), stream);
-      !zeroed)
-    return zeroed.takeError();
   return made;
 }
 

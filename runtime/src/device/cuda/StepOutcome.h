@@ -10,8 +10,8 @@ namespace k2c::runtime {
 
 class StepOutcome {
 public:
-  /// Of steps of `rows` output rows at most. Zeros, by the end of what is enqueued on `stream`.
-  static Expected<StepOutcome> create(const Driver &driver, int64_t rows, CUstream stream);
+  /// In memory of bytesOf(rows), for steps of `rows` output rows at most, which is zeros before the first of them runs.
+  static Expected<StepOutcome> create(const Driver &driver, DeviceBytes zeroed);
 
   /// Addresses on the device.
   k2rt_ir_gpu_status *status() const { return reinterpret_cast<k2rt_ir_gpu_status *>(device.get()); }
