@@ -83,14 +83,18 @@ Value special(std::string_view name) {
 class Strides {
 public:
   Strides(const Function &function, bool isParted)
-      : function(function), isParted(isParted), values(function.registers.size()), written(values.size()) {
+      : isParted(isParted), values(function.registers.size()), written(values.size()) {
+    std::vector<std::pair<const Instruction *, std::vector<uint32_t>>> writing;
     for (const Instruction &instruction : function.code)
-      for (uint32_t index : results(instruction))
+      if (std::vector<uint32_t> indices = results(instruction); !indices.empty())
+        writing.emplace_back(&instruction, std::move(indices));
+    for (const auto &[instruction, indices] : writing)
+      for (uint32_t index : indices)
         ++written[index];
     for (bool changes = true; changes;) {
       changes = false;
-      for (const Instruction &instruction : function.code)
-        changes |= step(instruction);
+      for (const auto &[instruction, indices] : writing)
+        changes |= step(*instruction, indices);
     }
   }
 
@@ -102,12 +106,11 @@ public:
 
 private:
   static std::vector<uint32_t> results(const Instruction &instruction);
-  bool step(const Instruction &instruction);
+  bool step(const Instruction &instruction, const std::vector<uint32_t> &indices);
   Value computed(const Instruction &instruction) const;
   Value loaded(const Instruction &instruction) const;
   Value affine(const Instruction &instruction, const std::vector<Value> &sources) const;
 
-  const Function &function;
   const bool isParted; ///< lanes may go different ways
   std::vector<Value> values;
   std::vector<int> written; ///< in how many places
@@ -150,13 +153,15 @@ Value Strides::of(const Operand &operand) const {
   }
 }
 
-/// Joins what the instruction computes with what its results were; true: one has changed.
-bool Strides::step(const Instruction &instruction) {
+/// Joins what the instruction computes with what `indices`, its results, were; true: one has changed.
+bool Strides::step(const Instruction &instruction, const std::vector<uint32_t> &indices) {
+  const bool isTogetherHere = isTogether(instruction);
+  const Value of = computed(instruction);
   bool changes = false;
-  for (uint32_t index : results(instruction)) {
+  for (uint32_t index : indices) {
     Value &known = values[index];
-    const bool mayMix = !isTogether(instruction) || (isParted && written[index] > 1);
-    const Value value = mayMix ? unknown : computed(instruction);
+    const bool mayMix = !isTogetherHere || (isParted && written[index] > 1);
+    const Value value = mayMix ? unknown : of;
     if (value.kind == Value::Kind::Unseen || known.kind == Value::Kind::Unknown)
       continue;
     const Value joined = known.kind == Value::Kind::Unseen || known == value ? value : unknown;
