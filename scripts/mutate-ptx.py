@@ -2,7 +2,7 @@
 """Breaks kernels, one place at a time, and counts what the machine of lib/Ptx notices.
 
     scripts/mutate-ptx.py BUILD [--sites N] [--seeds N] [--sample N] [KERNEL ...]     # of test/Mutants/ptx
-    scripts/mutate-ptx.py BUILD --bundle DIR [--sites N] [--seeds N] [--sample N]     # of a bundle for GPUs
+    scripts/mutate-ptx.py BUILD [KERNEL ...] --bundle DIR [--sites N] [--seeds N]     # of a bundle for GPUs
 
 A text is launched with races looked for, under a few seeds, with wgmma ending by warp where the unbroken text is
 right by that, too. It is noticed if there is a finding, or if buffers do not hold what the unbroken text leaves in
@@ -11,11 +11,12 @@ bytes and of threads, descriptors, swizzles. Those that are not noticed are list
 test/Mutants/ptx/harmless.txt, which are no mistakes there, are launched and not counted. Exit status 1: less than 95
 % are noticed, or one of those places is.
 
-A bundle is copied, one of its kernels broken, and its logits of prompts computed by BUILD/lib/libk2c-cuda.so: of some
-lengths, as a kernel has code for several numbers of rows, of which those that are too many are the last one again, and
-nobody reads them. A place is named by its kernel, its mutation and which one of all that it matches. Places to which no
-prompt brings a lane, so that a trap is not noticed either, are not counted, and neither are barriers of warps in
-kernels that are right, under all orders and without a race, when all of these are gone.
+A bundle is copied, one of its kernels broken, and the logits of prompts and the tokens that two steps choose after them
+computed by BUILD/lib/libk2c-cuda.so: prompts of some lengths, as a kernel has code for several numbers of rows, of
+which those that are too many are the last one again, and nobody reads them. A place is named by its kernel, its
+mutation and which one of all that it matches. Places to which no prompt brings a lane, so that a trap is not noticed
+either, are not counted, and neither are barriers of warps in kernels that are right, under all orders and without a
+race, when all of these are gone.
 """
 import argparse
 import json
@@ -164,10 +165,10 @@ def mutate_kernels(options, tally, folder):
         tally.add(f"{kernel}.ptx:{line}", name, [one for one in said if one != right[kernel][0]])
 
 
-def computed(options, bundle, rows, seed, strict="1"):
-    """The logits of a prompt of `rows` tokens, or what went wrong."""
+def ran(options, bundle, command, rows, seed, strict):
+    """What a command of the bundle prints for a prompt of `rows` tokens, or what went wrong."""
     prompt = ",".join(str(1 + 7 * i % 50) for i in range(rows))
-    command = [os.path.join(bundle, "run"), "logits", "--prompt-ids", prompt, "--all", "--json", "--driver"]
+    command = [os.path.join(bundle, "run"), *command, "--prompt-ids", prompt, "--json", "--driver"]
     command += [os.path.join(os.path.abspath(options.build), "lib/libk2c-cuda.so"), "--deadline", "1000"]
     how = {"K2C_EMULATED_STRICT": strict, "K2C_EMULATED_SEED": str(seed), "K2C_EMULATED_INSTRUCTIONS": str(1 << 24)}
     try:
@@ -180,7 +181,16 @@ def computed(options, bundle, rows, seed, strict="1"):
     return done.stdout if done.returncode == 0 else (findings or [f"ended with {done.returncode}"])[0]
 
 
-def kernels_of(bundle):
+def computed(options, bundle, rows, seed, strict="1"):
+    """The logits of a prompt's rows and the tokens that two steps choose, or what went wrong."""
+    logits = ran(options, bundle, ["logits", "--all"], rows, seed, strict)
+    if logits[0] not in "[{":
+        return logits
+    chosen = ran(options, bundle, ["generate", "-n", "2", "--ignore-eos"], rows, seed, strict)
+    return logits + str(json.loads(chosen)["ids"]) if chosen[0] == "{" else chosen
+
+
+def kernels_of(bundle, chosen):
     """name -> (path, text) of each kernel: the name of its model and that of its first launch, which it keeps whatever
     its text is."""
     with open(os.path.join(bundle, "manifest.json"), encoding="utf8") as file:
@@ -188,7 +198,7 @@ def kernels_of(bundle):
     texts = {}
     for entry in manifest["kernels"]:
         path = os.path.join(bundle, "ptx", entry["hash"] + ".ptx")
-        if path not in [of for of, _ in texts.values()]:
+        if (not chosen or entry["name"] in chosen) and path not in [of for of, _ in texts.values()]:
             with open(path, encoding="utf8") as file:
                 texts[f"{manifest['model']['name']} {entry['name']}"] = path, file.read()
     return texts
@@ -197,7 +207,9 @@ def kernels_of(bundle):
 def mutate_bundle(options, tally, folder):
     bundle = os.path.join(folder, "bundle")
     shutil.copytree(options.bundle, bundle, symlinks=True)
-    kernels = kernels_of(bundle)
+    kernels = kernels_of(bundle, options.kernels)
+    if not kernels:
+        sys.exit(f"{options.bundle}: it has no kernel of these names: {', '.join(options.kernels)}")
     right = {rows: computed(options, bundle, rows, 1) for rows in options.rows}
     for said in right.values():
         if not said.startswith("{") and not said.startswith("["):
@@ -220,7 +232,7 @@ def mutate_bundle(options, tally, folder):
             for seed in range(options.seeds):
                 said = computed(options, bundle, rows, seed + 1)
                 if said != right[rows]:
-                    return ["other logits" if said[0] in "[{" else said]
+                    return ["other logits or tokens" if said[0] in "[{" else said]
         return []
 
     texts = {kernel: text for kernel, (_, text) in kernels.items()}
@@ -245,7 +257,7 @@ def mutate_bundle(options, tally, folder):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("build", help="folder of a build with unit/run-ptx")
-    parser.add_argument("kernels", nargs="*", help="gemm-cluster, gemm-fp8, mla; default: all")
+    parser.add_argument("kernels", nargs="*", help="gemm-cluster, gemm-fp8, mla, or of a bundle; default: all")
     parser.add_argument("--bundle", help="a bundle for GPUs, whose kernels are broken in place of these")
     parser.add_argument(
         "--rows", type=int, nargs="+", default=[3, 1, 2, 4, 8, 16], help="tokens of the bundle's prompts (%(default)s)"
