@@ -125,3 +125,31 @@ TEST_F(ChainOnFake, StepsThatFailedGoAgain) {
   EXPECT_EQ(script.ids, (std::vector<int32_t>{5, 6}));
   EXPECT_TRUE(chained.scheduler->abandon());
 }
+
+// A row without a sample leaves it to the caller whether to go on: what was delivered before it stays, and its own
+// sequence and those behind it go again, as does what was under way.
+TEST_F(ChainOnFake, SequencesBehindARowWithoutASampleGoAgain) {
+  for (const bool chains : {false, true}) {
+    script.chains = chains;
+    Expected<std::unique_ptr<Engine>> engine = create();
+    ASSERT_TRUE(engine) << engine.error().text();
+    Chained chained(**engine);
+    for (int64_t i = 0; i < 3; ++i)
+      ASSERT_TRUE(chained.scheduler->add(reading({5, 6}, 3)));
+    script.samples = {41, -1, 43};
+    if (chains)
+      chained.step();
+    const Expected<bool> failed = chained.scheduler->step();
+    ASSERT_FALSE(failed);
+    EXPECT_EQ(failed.error().text().substr(0, 61), "sequence 1: no token could be sampled after position 1: the l");
+    script.samples = {};
+    script.sample = 50;
+    chained.step();
+    EXPECT_EQ(script.ids, (std::vector<int32_t>{41, 5, 6, 5, 6})) << chains;
+    EXPECT_EQ(script.earlierRows, 0) << chains;
+    EXPECT_TRUE(chained.scheduler->drain());
+    EXPECT_EQ(chained.tokens[0], (std::vector<int32_t>{41, 50, 50})) << chains;
+    EXPECT_EQ(chained.tokens[1], (std::vector<int32_t>{50, 50, 50})) << chains;
+    EXPECT_EQ(chained.tokens[2], (std::vector<int32_t>{50, 50, 50})) << chains;
+  }
+}

@@ -5,7 +5,8 @@
 // Two budgets bound a step, its rows and the output rows; a prompt's last row wants logits, and waits by itself when
 // none are left. Sequences that finish are retired at the begin of the next step, since events still look at them, or
 // when no step that is under way has rows of them. A step counts its rows as cached when it is submitted, so that the
-// next one can be built before it is done; those of a step that fails are taken back.
+// next one can be built before it is done; those of which nothing is delivered, as a step or a sample before them has
+// failed, are taken back.
 #include "engine/Scheduler.h"
 #include <algorithm>
 
@@ -219,23 +220,26 @@ Status Scheduler::drain() {
   }
 }
 
+/// Where it fails, the step keeps the sequences of which nothing is delivered.
 Status Scheduler::deliver(RankPlan &rank, const StepResults &results) {
-  const SubmittedStep &step = rank.first();
-  ++rank.delivered;
-  for (const BatchRows &rows : step.batch)
-    if (--rows.sequence->underWay == 0)
-      rows.sequence->sampleRow = -1;
+  SubmittedStep &step = rank.first();
   int64_t output = 0;
-  for (const BatchRows &rows : step.batch) {
+  for (auto at = step.batch.begin(); at != step.batch.end(); ++at) {
+    const BatchRows &rows = *at;
     Sequence &sequence = *rows.sequence;
     if (captures.captured)
       captures.captured(sequence, rows.first, rows.begin, rows.begin + rows.rows, step.tokenRows);
     const bool isSurplus = sequence.finish != Finish::running;
-    if (Status delivered = deliverRows(rows, results, output); !delivered)
+    if (Status delivered = deliverRows(rows, results, output); !delivered) {
+      step.batch.erase(step.batch.begin(), at);
       return delivered;
+    }
+    if (--sequence.underWay == 0)
+      sequence.sampleRow = -1;
     if (!isSurplus && sequence.finish != Finish::running && events.finished)
       events.finished(sequence);
   }
+  ++rank.delivered;
   return {};
 }
 

@@ -14,7 +14,8 @@ namespace k2c::runtime {
 struct Script {
   std::vector<std::string> calls;
   std::string failing; ///< the call that fails, as `calls` names it
-  int32_t sample = 0;  ///< of every row
+  int32_t sample = 0;  ///< of every row behind those of `samples`
+  std::vector<int32_t> samples;
   bool chains = false;
   k2rt_ir_step_fn entry = nullptr;
   std::vector<int32_t> ids;              ///< of the last uploaded step
@@ -60,6 +61,7 @@ public:
     if (outputs.empty())
       return {};
     samples.assign(static_cast<size_t>(outputs.front()), script.sample);
+    std::copy_n(script.samples.begin(), std::min(script.samples.size(), samples.size()), samples.begin());
     logits.assign(static_cast<size_t>(outputs.front()) * 97, static_cast<float>(script.sample));
     outputs.pop_front();
     Status done = script.chains ? call("collect") : Status();
