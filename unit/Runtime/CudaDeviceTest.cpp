@@ -1,75 +1,16 @@
 // A GPU as a device, over a driver that tests play: what it computes is what the processors compute, what cannot run is
 // refused with both sides, and whatever fails leaves nothing behind.
 #include "base/Utf8.h"
-#include "device/OpenEngine.h"
-#include "engine/Scheduler.h"
-#include "fake/FakeCuda.h"
-#include "fake/FakeGpuBundle.h"
+#include "fake/CudaRun.h"
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
-#include <functional>
-#include <gtest/gtest.h>
 
 using namespace k2c;
 using namespace k2c::runtime;
 using nlohmann::json;
 
 namespace {
-
-/// One run of a few prompts.
-class CudaRun : public testing::Test {
-protected:
-  /// What it fails with; "": nothing.
-  std::string run(const FakeBundle &fake, const std::function<void(Engine &, Scheduler &)> &before = {}) {
-    tokens.clear();
-    Expected<Bundle> bundle = Bundle::open(fake.folder);
-    if (!bundle)
-      return ended(bundle.takeError());
-    devices.driver = devices.driver.empty() ? fakeDriver : devices.driver;
-    Expected<OpenedEngine> opened = openEngine(*bundle, devices, options);
-    if (!opened)
-      return ended(opened.takeError());
-    StepEvents events;
-    events.token = [&](const Sequence &sequence, int32_t id, bool) {
-      tokens[sequence.number].push_back(id);
-      return true;
-    };
-    Scheduler scheduler(*opened->engine, std::move(events));
-    if (before)
-      before(*opened->engine, scheduler);
-    for (const std::vector<int32_t> &prompt : prompts) {
-      Request request;
-      request.prompt = prompt;
-      request.maxNew = 3;
-      request.ignoreEos = ignoresEos;
-      request.sampling = sampling;
-      if (Expected<int64_t> number = scheduler.add(std::move(request)); !number)
-        return ended(number.takeError());
-    }
-    Status done = scheduler.drain();
-    if (done)
-      done = opened->engine->finish();
-    return done ? "" : ended(done.takeError());
-  }
-  std::string ended(const Error &error) {
-    code = error.code;
-    return error.text();
-  }
-  void expectTokens() {
-    for (size_t prompt = 0; prompt < prompts.size(); ++prompt)
-      EXPECT_EQ(tokens[static_cast<int64_t>(prompt)], fakeContinuation(prompts[prompt], 3)) << prompt;
-  }
-
-  FakeCuda cuda;
-  DeviceOptions devices;
-  EngineOptions options;
-  k2rt_ir_sampling sampling = {0, 1, 0, 0, 0, 0, 0};
-  std::vector<std::vector<int32_t>> prompts = {fakePrompt(70, 1), fakePrompt(3, 2), fakePrompt(9, 3)};
-  bool ignoresEos = true;
-  std::map<int64_t, std::vector<int32_t>> tokens;
-  k2rt_code code = K2RT_OK;
-};
 
 /// What opening and running `bundle` on the device of a driver that was set up says.
 struct Refused {
@@ -110,38 +51,6 @@ TEST_F(CudaRun, CopiesLogitsWhereTheHostDraws) {
   EXPECT_EQ(cuda.calls("cuMemcpyDtoHAsync_v2"), whenGreedy + steps - 1) << "the first has no output row";
 }
 
-// An end of text is known when the step behind it is under way; tokens are those up to it.
-TEST_F(CudaRun, ThrowsAwayWhatComesBehindAnEndOfText) {
-  FakeGpuBundle fake;
-  prompts = {fakePrompt(9, 3), fakePrompt(12, 5)};
-  const std::vector<int32_t> all = fakeContinuation(prompts[0], 3);
-  ASSERT_NE(all[0], all[1]);
-  fake.manifest["eos"] = {all[1]};
-  fake.write();
-  ignoresEos = false;
-  EXPECT_EQ(run(fake), "");
-  EXPECT_EQ(tokens[0], (std::vector<int32_t>{all[0], all[1]}));
-}
-
-// A step that fails leaves its result to nobody: the one behind it, which was under way, does nothing, and what a
-// device runs next works.
-TEST_F(CudaRun, RunsOnBehindAStepThatFailed) {
-  std::string said;
-  const auto other = [&](Engine &engine, Scheduler &) {
-    Scheduler failing(engine, {});
-    Request request;
-    request.prompt = {96, 96};
-    request.maxNew = 3;
-    ASSERT_TRUE(failing.add(std::move(request)));
-    const Status done = failing.drain();
-    said = done ? "" : done.error().text();
-  };
-  prompts = {fakePrompt(9, 3)};
-  EXPECT_EQ(run(FakeGpuBundle(), other), "");
-  EXPECT_EQ(said, "kernel append: failed with 7 in layer 0, row 1");
-  expectTokens();
-}
-
 TEST_F(CudaRun, HasOneGraphWhereStepsAreAsLargeAsSequencesAreMany) {
   FakeGpuBundle fake;
   fake.manifest["limits"]["step_tokens"] = 3;
@@ -166,12 +75,6 @@ TEST_F(CudaRun, RunsLaunchesOfAGroupBesideEachOther) {
   EXPECT_EQ(cuda.scratch(1) - cuda.scratch(0), 2 * 2 * 4096); // of the workers of two CTAs
   EXPECT_EQ(cuda.scratch(2), cuda.scratch(0));
   EXPECT_EQ(cuda.alive(), 0);
-}
-
-TEST_F(CudaRun, WaitsForKernels) {
-  cuda.set("hang", 3);
-  EXPECT_EQ(run(FakeGpuBundle()), "");
-  expectTokens();
 }
 
 TEST_F(CudaRun, RefusesWhatTheBundleCannotRunOn) {

@@ -91,7 +91,11 @@ Expected<std::unique_ptr<CudaDevice>> CudaDevice::create(const Bundle &bundle, c
 CudaDevice::~CudaDevice() {
   if (driver->abandoned())
     return;
-  (void)context.makeCurrent(); // who destroys it may be another thread
+  (void)context.makeCurrent();                      // who destroys it may be another thread
+  while (collected < submitted && waitForKernels()) // of a step that nobody wants, up to the deadline
+    ++collected;
+  if (driver->abandoned())
+    return;
   (void)driver->call<&Cuda::cuCtxSynchronize>();
 }
 

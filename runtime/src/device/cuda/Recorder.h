@@ -1,7 +1,7 @@
 // Records a program's step function as a graph: what it enqueues becomes nodes, in order but for those of a group
 // (Branches.h).
 //
-//   copy of the step -> kernel -> kernel -> ... -> copy of the status
+//   copy of the step -> kernel -> kernel -> ... -> copy of status and samples
 #ifndef K2RT_DEVICE_CUDA_RECORDER_H
 #define K2RT_DEVICE_CUDA_RECORDER_H
 
