@@ -73,8 +73,8 @@ extern "C" {
 #define K2RT_STATUS_OUT_OF_RANGE 1
 #define K2RT_STATUS_ABSENT_EXPERT 2
 
-/* A kernel: processes grid items [worker->begin, worker->end), sets worker->variant. args: one pointer per operand,
- * then per result, in the order of its description. Returns 0, or a status that stops the step. */
+/* A kernel: processes grid items [worker->begin, worker->end), sets worker->variant; linears of routed experts share
+ * panels by worker->index of worker->count. args: a pointer an operand, then a result. 0, or what stops the step. */
 typedef int32_t (*k2rt_ir_kernel_fn)(k2rt_ir_worker *worker, void *const *args);
 
 /* A step entry: called on every worker. Returns 0, or what a launch or barrier returned. */

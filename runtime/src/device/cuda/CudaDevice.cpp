@@ -152,7 +152,7 @@ Status CudaDevice::load(const RankMemory &memory, Trace *toTrace) {
   Expected<StepOutcome> outcome = StepOutcome::create(*driver, std::move(*zeroed));
   if (!outcome)
     return outcome.takeError();
-  left.emplace(std::move(*outcome));
+  stepOutcome.emplace(std::move(*outcome));
   if (Status added = addPlaces(written); !added)
     return added;
   Expected<DeviceWeights> brought = DeviceWeights::upload(*driver, bundle, stream.get(), options.trust);
@@ -164,7 +164,7 @@ Status CudaDevice::load(const RankMemory &memory, Trace *toTrace) {
 
 Status CudaDevice::addPlaces(const k2rt_ir_step &written) {
   for (StepPlace &place : places) {
-    Expected<StepMirror> mirror = StepMirror::create(*driver, bundle.manifest, *left, written);
+    Expected<StepMirror> mirror = StepMirror::create(*driver, bundle.manifest, *stepOutcome, written);
     if (!mirror)
       return mirror.takeError();
     place.mirror.emplace(std::move(*mirror));
@@ -225,7 +225,7 @@ Status CudaDevice::clearOutcome() {
   if (Status told = driver->call<&Cuda::cuStreamSynchronize>(stopping.get()); !told)
     return told;
   hasEnded = false;
-  return left->clear(stream.get());
+  return stepOutcome->clear(stream.get());
 }
 
 Status CudaDevice::launch(const StepPlace &place) {
@@ -260,7 +260,7 @@ std::string CudaDevice::progress(bool hasEnded) const {
 /// After a deadline or an interrupt: kernels are told to end.
 Status CudaDevice::endEarly(bool isLate) {
   hasEnded = true;
-  if (Status told = left->stop(stopping.get()); !told)
+  if (Status told = stepOutcome->stop(stopping.get()); !told)
     return told;
   const bool isEmulated = options.driver == emulatedDriver;
   const auto begin = std::chrono::steady_clock::now();

@@ -102,7 +102,7 @@ private:
   std::optional<DeviceWeights> weights;
   std::optional<Modules> modules;
   std::optional<CaptureArrays> captures;
-  std::optional<StepOutcome> left;
+  std::optional<StepOutcome> stepOutcome;
   std::array<StepPlace, 2> places;
   HostSampling sampling;
   Trace *trace = nullptr;

@@ -10,7 +10,7 @@ Expected<StepOutcome> StepOutcome::create(const Driver &driver, DeviceBytes zero
   StepOutcome made;
   made.driver = &driver;
   made.device = std::move(zeroed);
-  Expected<PinnedBytes> word = allocatePinned(driver, sizeof(int32_t), "samples");
+  Expected<PinnedBytes> word = allocatePinned(driver, sizeof(int32_t), "the word that ends a step");
   if (!word)
     return word.takeError();
   made.word = std::move(*word);
