@@ -10,8 +10,9 @@
 // register that is written in two places may be of either in each lane, and what is loaded may have changed meanwhile:
 // both are unknown then, in the whole function.
 //
-// Threads of a CTA lie along one axis, so a warp has 32 that follow each other. (PTX ISA, State Spaces; the CUDA
-// Programming Guide, Shared Memory)
+// Threads of a CTA lie along one axis, so a warp has 32 that follow each other. What other instructions than loads and
+// stores do to shared memory is not looked into: those that touch none are listed, and with any other one (atom, wmma,
+// call) nothing is shown. (PTX ISA, State Spaces; the CUDA Programming Guide, Shared Memory)
 //
 //===----------------------------------------------------------------------===//
 #include "k2c/Ptx/BankConflicts.h"
@@ -260,31 +261,50 @@ bool isSpread(int64_t stride, int64_t width) {
   return width >= 4 && stride % width == 0 && stride / width % 2 != 0;
 }
 
-/// Accesses of what may be shared memory.
+/// Of loads, stores, and what touches no shared memory.
 bool isFree(const Instruction &instruction, const Strides &strides) {
   constexpr std::string_view elsewhere[] = {"global", "local", "param", "const"};
+  constexpr std::string_view without[] = {"activemask", "bar",      "barrier", "bra",    "branchtargets",
+                                          "brx",        "elect",    "exit",    "fence",  "griddepcontrol",
+                                          "isspacep",   "mapa",     "match",   "membar", "mma",
+                                          "nanosleep",  "prefetch", "redux",   "ret",    "setmaxnreg",
+                                          "shfl",       "trap",     "vote"};
   const auto isOf = [&](std::string_view space) { return hasModifier(instruction, space); };
-  if (std::any_of(std::begin(elsewhere), std::end(elsewhere), isOf) && !isOf("shared"))
-    return true;
   const std::string_view opcode = instruction.opcode;
-  if (opcode != "ld" && opcode != "st") {
-    constexpr std::string_view moving[] = {"atom", "red",      "ldmatrix", "stmatrix",
-                                           "cp",   "st.async", "wgmma",    "mbarrier"};
-    return !isIn(moving, opcode);
-  }
-  const Value address = strides.of(instruction.operands[opcode == "ld" ? 1 : 0]);
-  return address.kind == Value::Kind::Strided && isSpread(address.stride, widthOf(instruction));
+  if (isArithmetic(opcode) || isIn(without, opcode))
+    return true;
+  if (opcode != "call" && std::any_of(std::begin(elsewhere), std::end(elsewhere), isOf) && !isOf("shared"))
+    return true;
+  const size_t place = opcode == "ld" ? 1 : 0;
+  const int64_t width = widthOf(instruction);
+  if ((opcode != "ld" && opcode != "st") || isOf("async") || width == 0 || instruction.operands.size() <= place)
+    return false;
+  const Value address = strides.of(instruction.operands[place]);
+  return address.kind == Value::Kind::Strided && isSpread(address.stride, width);
+}
+
+/// Whether there is shared memory, or may be.
+bool namesSharedMemory(const Module &module) {
+  const auto isShared = [](const Variable &variable) { return variable.space == Space::Shared; };
+  const auto declares = [&](const std::vector<Variable> &variables) {
+    return std::any_of(variables.begin(), variables.end(), isShared);
+  };
+  return declares(module.variables) ||
+         std::any_of(module.functions.begin(), module.functions.end(), [&](const Function &function) {
+           return declares(function.variables) ||
+                  std::any_of(function.code.begin(), function.code.end(), [](const Instruction &instruction) {
+                    return instruction.opcode == "call" || hasModifier(instruction, "shared");
+                  });
+         });
 }
 
 } // namespace
 
 bool hasNoBankConflicts(const Module &module, const Function &function) {
-  const auto isShared = [](const Variable &variable) { return variable.space == Space::Shared; };
-  if (std::none_of(module.variables.begin(), module.variables.end(), isShared) &&
-      std::none_of(function.variables.begin(), function.variables.end(), isShared))
+  if (!namesSharedMemory(module))
     return true;
   const Extent &threads = function.requiredThreads;
-  if (threads[0] == 0 || threads[0] % lanes != 0 || threads[1] > 1 || threads[2] > 1)
+  if (!function.isEntry || threads[0] == 0 || threads[0] % lanes != 0 || threads[1] > 1 || threads[2] > 1)
     return false;
   const auto parts = [](const Strides &strides, const Instruction &instruction) {
     return instruction.opcode == "brx" || (instruction.opcode == "bra" && !strides.isTogether(instruction));

@@ -15,6 +15,16 @@ bool isShownFree(const std::string &body, const std::string &directives = ".reqn
   return module && hasNoBankConflicts(*module, module->functions.front());
 }
 
+/// Of stores of a warp.
+uint64_t countedConflicts(const std::string &text) {
+  TestKernel kernel("");
+  kernel.text = text;
+  kernel.launch.block = {32, 1, 1};
+  kernel.options.isTrafficCounted = true;
+  EXPECT_EQ(kernel.run(), "");
+  return kernel.counts.sharedWritten.conflicts;
+}
+
 /// A store at base + stride * thread.
 std::string at(int stride, const std::string &access = "st.shared.b32 [%r4], 1;") {
   return "mad.lo.u32 %r4, %r8, " + std::to_string(stride) + ", %r6; " + access;
@@ -28,11 +38,7 @@ TEST(BankConflicts, AreShownToBeNoneWhereALaunchCountsNone) {
       const int width = access.find("v4") != access.npos ? 16 : access.find("v2") != access.npos ? 8 : 4;
       if (stride % width != 0)
         continue;
-      TestKernel kernel(begin + at(stride, access));
-      kernel.launch.block = {32, 1, 1};
-      kernel.options.isTrafficCounted = true;
-      ASSERT_EQ(kernel.run(), "");
-      EXPECT_EQ(isShownFree(at(stride, access)), kernel.counts.sharedWritten.conflicts == 0)
+      EXPECT_EQ(isShownFree(at(stride, access)), countedConflicts(moduleOf(begin + at(stride, access))) == 0)
           << access << " by " << stride;
     }
 }
@@ -61,6 +67,29 @@ TEST(BankConflicts, LanesThatPartMayBeAnywhere) {
       << "an address that is written once is the same in all lanes that are there";
 }
 
+// A launch puts what is called in the place of calls; the text is looked at as it stands.
+TEST(BankConflicts, WhatIsCalledIsNotLookedInto) {
+  const auto textWith = [](const std::string &variable, const std::string &call) {
+    return ".version 8.6\n.target sm_90a\n.address_size 64\n" + variable +
+           ".func put(.param .u32 at) .reqntid 32 { .shared .b32 own[1024]; .reg .b32 %r<4>; ld.param.u32 %r1, [at]; "
+           "mov.u32 %r2, own; add.u32 %r3, %r1, %r2; st.shared.b32 [%r3], 1; ret; }\n"
+           ".entry k(.param .u64 out, .param .u64 in) .reqntid 32\n"
+           "{ .reg .b32 %r<4>; mov.u32 %r1, %tid.x; shl.b32 %r2, %r1, 7; .param .b32 p0; st.param.b32 [p0], %r2; " +
+           call + " ret; }\n";
+  };
+  const auto isFree = [](const std::string &text, size_t function = 1) {
+    Expected<Module> module = parse(text, "test.ptx");
+    EXPECT_TRUE(module) << module.error().text();
+    return module && hasNoBankConflicts(*module, module->functions[function]);
+  };
+  const std::string variable = ".shared .align 16 .b8 tile[4096];\n";
+  EXPECT_TRUE(isFree(textWith(variable, "")));
+  EXPECT_FALSE(isFree(textWith(variable, "call put, (p0);")));
+  EXPECT_FALSE(isFree(textWith("", "call put, (p0);"))) << "the function has shared memory of its own";
+  EXPECT_EQ(countedConflicts(textWith("", "call put, (p0);")), 31u);
+  EXPECT_FALSE(isFree(textWith("", ""), 0)) << "each lane gives its own parameters";
+}
+
 TEST(BankConflicts, WhatIsReadAtOneAddressIsOneValue) {
   const std::string store = "shl.b32 %r1, %r8, 2; add.u32 %r4, %r0, %r1; st.shared.b32 [%r4], 1;";
   EXPECT_TRUE(isShownFree("ld.global.u32 %r0, [%d9]; " + store));
@@ -80,8 +109,17 @@ TEST(BankConflicts, GuardedLanesKeepWhatTheyHad) {
 }
 
 TEST(BankConflicts, WhatIsNoLoadOrStoreIsNotLookedInto) {
+  const std::string matrix = ".f16 {%r0, %r1, %r2, %r3, %r5, %r7, %r9, %r10}, ",
+                    load = "wmma.load.a.sync.aligned.row.m16n16k16";
   EXPECT_FALSE(isShownFree(at(4, "atom.shared.add.u32 %r0, [%r4], 1;")));
   EXPECT_TRUE(isShownFree("atom.global.add.u32 %r0, [%d8], 1;"));
+  EXPECT_FALSE(isShownFree(load + ".shared" + matrix + "[%r6], 64;"));
+  EXPECT_FALSE(isShownFree(load + matrix + "[%d8], 64;"));
+  EXPECT_TRUE(isShownFree(load + ".global" + matrix + "[%d8], 64;"));
+  EXPECT_FALSE(isShownFree("st.async.shared::cluster.mbarrier::complete_tx::bytes.b32 [%r6], 1, [%r6];"));
+  EXPECT_FALSE(isShownFree("ld.shared.b32 %r4;")) << "it names no address";
+  EXPECT_FALSE(isShownFree("unheard.of.b32 %r4, 1;"));
+  EXPECT_TRUE(isShownFree("activemask.b32 %r4; mov.b32 %r5, %r4;"));
 }
 
 TEST(BankConflicts, GenericAddressesMayBeOfSharedMemory) {
@@ -101,6 +139,7 @@ TEST(BankConflicts, AKernelWithoutSharedMemoryHasNone) {
   };
   EXPECT_FALSE(isFree(with));
   EXPECT_TRUE(isFree(without));
+  EXPECT_FALSE(isFree(without.replace(without.find("st.b32"), 6, "st.shared.b32"))) << "a launch may give some";
 }
 
 TEST(BankConflicts, WarpsHaveToLieAlongOneAxis) {
