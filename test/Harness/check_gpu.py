@@ -38,6 +38,8 @@ def check(source, prompts, is_every, options):
         want = cpu.logits(ids, "--all")
         for chunk in CHUNKS if is_every else CHUNKS[number % len(CHUNKS) :][:1]:
             report.check(gpu.logits(ids, "--all", *chunk, *seed) == want, f"{name}: bits of logits, {chunk or 'whole'}")
+    routes = ("routes", "--prompt-ids", ",".join(map(str, golden.prompts[0]["ids"])))
+    report.equal(gpu.json(*routes), cpu.json(*routes), "routes, of which a dense model has none")
     batch = golden.batch["ids"]
     report.check(gpu.batch_logits(batch, "--emulate-seed", 9) == cpu.batch_logits(batch), "bits of logits of a batch")
     if is_every:
