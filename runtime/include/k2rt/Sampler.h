@@ -2,7 +2,7 @@
 //
 // A sample is a function of (logits, parameters, seed, choice, position) and
 // of nothing else: the random number is Philox4x32-10 keyed by the last three,
-// exp is k2c's own (polynomials.h), every sum has a fixed order (numerics N7).
+// exp is k2c's own (polynomials.h), sums are of integers (numerics N7).
 // So a sequence draws the same tokens alone, in a batch, and on any machine.
 //
 //   logits / temperature -> top-k -> top-p of what is left -> min-p -> draw
@@ -37,14 +37,15 @@ public:
   int32_t sample(const float *logits, const k2rt_ir_sampling &parameters);
 
 private:
-  // Each keeps a part of the candidates order[0, count) and returns its size.
-  int64_t keepTopK(const float *logits, int64_t count, int32_t k);
-  int64_t keepTopP(const float *logits, int64_t count, float p);
-  int64_t keepMinP(int64_t count, float p);
-  double mass(int64_t count) const;
+  // Each leaves a part of the candidates.
+  void keepTopK(const float *logits, float highest, int32_t k);
+  void keepTopP(const float *logits, float highest, float p);
+  void keepMinP(float p);
+  template <class Amount> void sortLikeliest(const float *logits, float highest, int64_t wanted, Amount amount);
+  int64_t mass() const;
 
-  std::vector<float> weights;
-  std::vector<int32_t> order;
+  std::vector<float> weights; ///< by id
+  std::vector<int32_t> order; ///< the candidates
 };
 
 /// The logarithm of a token's probability under softmax(logits), temperature 1.

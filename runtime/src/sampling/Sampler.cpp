@@ -1,18 +1,21 @@
-// Greedy choice, the filters, and the draw. Every loop over candidates runs in a fixed order, so every sum has one
-// value.
+// Greedy choice, the filters, and the draw.
 //
-//   weights[i] = exp((logit[i] - highest) / temperature)     f32; sums over them are f64
+//   weights[i] = exp((logit[i] - highest) / temperature)     f32
+//   mass(weight)                                             in whole 2^-40, rounded down: sums have no order
 //   top-k, then top-p, then min-p                            each keeps a part of what the one before has kept
-//   u from (seed, choice, position)                          the first candidate whose running sum exceeds u * mass
+//   u from (seed, choice, position)                          the first candidate whose running sum exceeds u * sum
 //
 // Ties go to the lower id. Weights are not normalised, as only ratios count: the likeliest token weighs exactly 1,
 // which min-p compares with. A NaN is no candidate; only a row of nothing else has no sample, which is -1. An infinite
-// logit, or a temperature that is not above 0, is the greedy choice. For top-p only as much of the vocabulary is
-// sorted as the prefix needs. exp is k2rt's polynomial with fma, in hardware or in the C library's exact one: the same
-// bits everywhere.
+// logit, or a temperature that is not above 0, is the greedy choice. exp is k2rt's polynomial with fma, in hardware or
+// in the C library's exact one: the same bits everywhere.
+//
+// Few tokens are likely, so a filter sorts the part of the vocabulary that can pass it: tokens are counted by how far
+// below the highest their logits are, and those behind the bin that fills it are left out.
 #include "k2rt/Sampler.h"
 #include "k2rt/polynomials.h"
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 namespace k2c::runtime {
@@ -49,12 +52,15 @@ struct Likelier {
   bool operator()(int32_t a, int32_t b) const { return logits[a] != logits[b] ? logits[a] > logits[b] : a < b; }
 };
 
-/// Brings order[from, to) into its final place, given that order[0, from) is.
-void sortRange(std::vector<int32_t> &order, int64_t from, int64_t to, int64_t count, Likelier likelier) {
-  auto begin = order.begin();
-  if (to < count)
-    std::nth_element(begin + from, begin + to, begin + count, likelier);
-  std::sort(begin + from, begin + to, likelier);
+/// At most 2^40; the sum of a vocabulary of any size fits.
+int64_t massOf(float weight) { return int64_t(double(weight) * 0x1p40); }
+
+constexpr size_t binCount = 256;
+
+/// Of larger logits no larger one: eighths below the highest, of which the last bin has all that are far below.
+size_t binOf(float logit, float highest) {
+  const float eighths = (highest - logit) * 8;
+  return eighths < float(binCount - 1) ? size_t(eighths) : binCount - 1;
 }
 
 } // namespace
@@ -71,47 +77,54 @@ int32_t greedy(const float *logits, int64_t vocab) {
   return int32_t(best);
 }
 
-Sampler::Sampler(int64_t vocab) : weights(size_t(vocab)), order(size_t(vocab)) {}
+Sampler::Sampler(int64_t vocab) : weights(size_t(vocab)) { order.reserve(size_t(vocab)); }
 
-double Sampler::mass(int64_t count) const {
-  double sum = 0;
-  for (int64_t i = 0; i < count; ++i)
-    sum += double(weights[order[i]]);
+int64_t Sampler::mass() const {
+  int64_t sum = 0;
+  for (const int32_t id : order)
+    sum += massOf(weights[id]);
   return sum;
 }
 
-int64_t Sampler::keepTopK(const float *logits, int64_t count, int32_t k) {
-  if (k <= 0 || k >= count)
-    return count;
-  sortRange(order, 0, k, count, {logits});
-  return k;
+/// Of the candidates, in the order of their ids, those that may be among the likeliest with `wanted` of `amount`;
+/// sorted.
+template <class Amount> void Sampler::sortLikeliest(const float *logits, float highest, int64_t wanted, Amount amount) {
+  std::array<int64_t, binCount> bins = {};
+  for (const int32_t id : order)
+    bins[binOf(logits[id], highest)] += amount(id);
+  size_t last = 0;
+  for (int64_t reached = bins[0]; reached < wanted && last + 1 < binCount;)
+    reached += bins[++last];
+  const auto isBeyond = [&](int32_t id) { return binOf(logits[id], highest) > last; };
+  order.erase(std::remove_if(order.begin(), order.end(), isBeyond), order.end());
+  std::sort(order.begin(), order.end(), Likelier{logits});
 }
 
-int64_t Sampler::keepTopP(const float *logits, int64_t count, float p) {
+void Sampler::keepTopK(const float *logits, float highest, int32_t k) {
+  if (k <= 0 || size_t(k) >= order.size())
+    return;
+  sortLikeliest(logits, highest, k, [](int32_t) { return 1; });
+  order.resize(size_t(k));
+}
+
+void Sampler::keepTopP(const float *logits, float highest, float p) {
   if (!(p < 1.0f))
-    return count;
-  const double wanted = double(p) * mass(count);
-  double reached = 0;
-  int64_t kept = 0, sorted = 0;
-  while (kept < count && (kept == 0 || reached < wanted)) {
-    if (kept == sorted) {
-      // The prefix is short as a rule: sort only as far as it reaches.
-      const int64_t next = std::min(count, std::max<int64_t>(64, sorted * 4));
-      sortRange(order, sorted, next, count, {logits});
-      sorted = next;
-    }
-    reached += double(weights[order[kept++]]);
-  }
-  return kept;
+    return;
+  const auto wanted = int64_t(std::ceil(double(p) * double(mass())));
+  sortLikeliest(logits, highest, wanted, [&](int32_t id) { return massOf(weights[id]); });
+  size_t kept = 0;
+  for (int64_t reached = 0; kept < order.size() && (kept == 0 || reached < wanted); ++kept)
+    reached += massOf(weights[order[kept]]);
+  order.resize(kept);
 }
 
-int64_t Sampler::keepMinP(int64_t count, float p) {
+void Sampler::keepMinP(float p) {
   if (!(p > 0.0f))
-    return count;
+    return;
   // The most likely token weighs exactly 1 and stays whatever p is.
   const float least = std::min(p, 1.0f);
-  auto end = std::remove_if(order.begin(), order.begin() + count, [&](int32_t id) { return weights[id] < least; });
-  return end - order.begin();
+  const auto isUnlikely = [&](int32_t id) { return weights[id] < least; };
+  order.erase(std::remove_if(order.begin(), order.end(), isUnlikely), order.end());
 }
 
 int32_t Sampler::sample(const float *logits, const k2rt_ir_sampling &parameters) {
@@ -120,23 +133,23 @@ int32_t Sampler::sample(const float *logits, const k2rt_ir_sampling &parameters)
   if (top < 0 || !(parameters.temperature > 0.0f) || std::isinf(logits[top]))
     return top;
   weigh(logits, vocab, logits[top], parameters.temperature, weights.data());
-  int64_t count = 0;
+  order.clear();
   for (int64_t i = 0; i < vocab; ++i)
     if (!std::isnan(logits[i]))
-      order[count++] = int32_t(i);
-  count = keepTopK(logits, count, parameters.top_k);
-  count = keepTopP(logits, count, parameters.top_p);
-  count = keepMinP(count, parameters.min_p);
+      order.push_back(int32_t(i));
+  keepTopK(logits, logits[top], parameters.top_k);
+  keepTopP(logits, logits[top], parameters.top_p);
+  keepMinP(parameters.min_p);
 
   const double u = uniform(parameters.seed, parameters.choice, parameters.position);
-  const double target = u * mass(count);
-  double sum = 0;
+  const auto target = int64_t(u * double(mass()));
+  int64_t sum = 0;
   int32_t last = top;
-  for (int64_t i = 0; i < count; ++i) {
-    const int32_t id = order[i];
-    if (weights[id] == 0.0f)
+  for (const int32_t id : order) {
+    const int64_t own = massOf(weights[id]);
+    if (own == 0)
       continue;
-    sum += double(weights[id]);
+    sum += own;
     last = id;
     if (sum > target)
       break;
@@ -166,9 +179,8 @@ std::vector<LogProbability> logProbabilities(const float *logits, int64_t vocab,
   for (int64_t i = 0; i < vocab; ++i)
     if (!std::isnan(logits[i]))
       order.push_back(int32_t(i));
-  const int64_t count = int64_t(order.size());
-  const int64_t kept = std::clamp<int64_t>(top, 0, count);
-  sortRange(order, 0, kept, count, {logits});
+  const int64_t kept = std::clamp<int64_t>(top, 0, int64_t(order.size()));
+  std::partial_sort(order.begin(), order.begin() + kept, order.end(), Likelier{logits});
   if (chosen >= 0 && chosen < vocab)
     result.push_back(entry(chosen));
   for (int64_t i = 0; i < kept; ++i)
