@@ -47,6 +47,7 @@ extern "C" {
 /* Sampler work space per vocabulary entry: a weight and an id; and how many workers sample side by side. */
 #define K2RT_RESERVE_SAMPLER_BYTES INT64_C(8)
 #define K2RT_RESERVE_SAMPLERS INT64_C(4)
+#define K2RT_GPU_SAMPLERS INT64_C(16)
 /* Tokenizer tables, and the file while it is read, per byte of tokenizer.json (or tiktoken.model): measured 4.3. */
 #define K2RT_RESERVE_TOKENIZER_FACTOR INT64_C(5)
 
@@ -137,11 +138,16 @@ static inline int64_t k2rt_gpu_reserve_bytes(const k2rt_limits *limits) {
   return K2RT_GPU_CONTEXT_BYTES + k2rt_gpu_step_bytes(limits) + limits->experts * 8;
 }
 
-/* What the process of a GPU holds beside k2rt_reserve_bytes: its one worker, the arrays of steps once more and what
- * each of the two leaves, `logits` bytes of results, weights on their way, and the driver. */
+/* How many rows the host of a GPU draws side by side, if it has as many processors. */
+static inline int64_t k2rt_gpu_samplers(const k2rt_limits *limits) {
+  return limits->max_sequences < K2RT_GPU_SAMPLERS ? limits->max_sequences : K2RT_GPU_SAMPLERS;
+}
+
+/* What the process of a GPU holds beside k2rt_reserve_bytes: its one worker, those that draw, the arrays of steps once
+ * more and what each of the two leaves, `logits` bytes of results, weights on their way, and the driver. */
 static inline int64_t k2rt_gpu_host_bytes(const k2rt_limits *limits, int64_t logits) {
   return K2RT_GPU_DRIVER_BYTES + K2RT_GPU_STAGING_BYTES + k2rt_gpu_step_bytes(limits) + k2rt_gpu_outcome_bytes(limits) +
-         logits + K2RT_RESERVE_WORKER_BYTES + limits->vocab * K2RT_RESERVE_SAMPLER_BYTES;
+         logits + k2rt_gpu_samplers(limits) * (K2RT_RESERVE_WORKER_BYTES + limits->vocab * K2RT_RESERVE_SAMPLER_BYTES);
 }
 
 /* Stacks of so many workers, and the work space of those that sample. */

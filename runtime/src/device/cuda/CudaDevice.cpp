@@ -51,7 +51,7 @@ Expected<std::unique_ptr<Driver>> openDriver(const std::string &folder, const De
 CudaDevice::CudaDevice(const Bundle &bundle, const CudaOptions &options, std::unique_ptr<Driver> driver,
                        GpuContext context)
     : bundle(bundle), options(options), driver(std::move(driver)), context(std::move(context)),
-      sampling(bundle.manifest.vocab) {}
+      sampling(bundle.manifest.memory.limits) {}
 
 static DeviceNeeds needsOf(const Bundle &bundle, const StepCaptures &captures) {
   const Manifest &manifest = bundle.manifest;
