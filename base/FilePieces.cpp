@@ -1,3 +1,9 @@
+// A range is read piece by piece: a binary search finds the first piece that ends behind the bytes that are wanted, and
+// whatever lies between two pieces, or behind the last, is zero. That needs pieces in the order of the range that do
+// not overlap, so the index is refused unless they are: readers of a range then touch each of its pieces once.
+//
+// The index may name any size. A file is refused when it is opened unless it has the bytes that the index says, and
+// each piece was held against these before; a file that shrinks later ends a read early, with its name.
 #include "base/FilePieces.h"
 #include "base/JsonFields.h"
 #include "base/Utf8.h"
