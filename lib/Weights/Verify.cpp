@@ -13,7 +13,7 @@ namespace k2c {
 
 using namespace weights;
 
-static constexpr const char *remedy =
+static constexpr const char *blobRemedy =
     "`k2c pack` with the checkpoint writes its blobs again; a table needs `k2c compile`";
 
 /// What is wrong with the bytes of `range`, of which `digest` was made; "" when nothing is.
@@ -76,11 +76,11 @@ void Verification::readBlob(const BlobRange &range) {
   const FilePart part = range.isWholeBlob() ? FilePart() : FilePart{range.offset, range.bytes};
   Expected<FileDigest> digest = digestBundleFile(bundle, "weights/" + range.file, part);
   if (digest)
-    return compare(bundle + "/weights/" + range.file, range, *digest, remedy);
+    return compare(bundle + "/weights/" + range.file, range, *digest, blobRemedy);
   unreadable = range.file;
   Error error = digest.takeError();
   if (error.remedy.empty())
-    error.remedy = remedy;
+    error.remedy = blobRemedy;
   refuse(std::move(error));
 }
 
