@@ -81,6 +81,7 @@ Status Checkpoint::addFile(const std::string &path) {
     tensors_.push_back(std::move(tensor));
   }
   files_.push_back(path);
+  fileBytes_.push_back(info.st_size);
   open_.push_back(std::move(file));
   return Status::success();
 }
@@ -193,8 +194,6 @@ const TensorInfo *Checkpoint::find(const std::string &name) const {
   auto at = byName_.find(name);
   return at == byName_.end() ? nullptr : &tensors_[at->second];
 }
-
-int Checkpoint::descriptor(size_t fileIndex) const { return open_[fileIndex]->number; }
 
 Status Checkpoint::read(const TensorInfo &tensor, uint64_t offset, void *out, uint64_t bytes) const {
   const std::string &path = files_[tensor.fileIndex];

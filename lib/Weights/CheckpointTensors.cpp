@@ -2,7 +2,6 @@
 #include "k2c/Weights/CheckpointTensors.h"
 #include "base/Utf8.h"
 #include <filesystem>
-#include <sys/stat.h>
 
 namespace k2c {
 
@@ -29,11 +28,8 @@ TensorPlace CheckpointTensors::place(const std::string &name) const {
 
 std::vector<PieceFile> CheckpointTensors::files() const {
   std::vector<PieceFile> files;
-  for (size_t i = 0; i < checkpoint.files().size(); ++i) {
-    struct stat info{};
-    ::fstat(checkpoint.descriptor(i), &info);
-    files.push_back({std::filesystem::path(checkpoint.files()[i]).filename().string(), int64_t(info.st_size)});
-  }
+  for (size_t i = 0; i < checkpoint.files().size(); ++i)
+    files.push_back({std::filesystem::path(checkpoint.files()[i]).filename().string(), checkpoint.fileBytes(i)});
   return files;
 }
 

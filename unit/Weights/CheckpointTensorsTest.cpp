@@ -8,6 +8,7 @@
 
 using namespace k2c;
 using namespace k2c::test;
+namespace fs = std::filesystem;
 
 namespace {
 
@@ -80,6 +81,21 @@ TEST(CheckpointTensors, MissingTensorIsNamed) {
   EXPECT_EQ(stored.error().text(),
             "tensor 'model.layers.99.mlp.up_proj.weight': is in none of the checkpoint's 1 files; "
             "use the checkpoint whose config.json was compiled");
+}
+
+// An index names them: a file that changes under the packer is found by whoever opens what was written down.
+TEST(CheckpointTensors, FilesHaveTheSizesThatTheyWereOpenedWith) {
+  TemporaryFolder folder;
+  const std::string path = folder.path + "/model.safetensors";
+  fs::copy_file(std::string(K2C_SOURCE_DIR) + "/test/EndToEnd/oracle/llama/model.safetensors", path);
+  const auto bytes = int64_t(fs::file_size(path));
+  Expected<Checkpoint> checkpoint = Checkpoint::open(folder.path);
+  ASSERT_TRUE(checkpoint) << checkpoint.error().text();
+  fs::resize_file(path, uintmax_t(bytes) + 1);
+  const std::vector<PieceFile> files = CheckpointTensors(*checkpoint).files();
+  ASSERT_EQ(files.size(), 1u);
+  EXPECT_EQ(files[0].name, "model.safetensors");
+  EXPECT_EQ(files[0].bytes, bytes);
 }
 
 TEST(CheckpointTensors, ReadsInsideTheTensorOnly) {

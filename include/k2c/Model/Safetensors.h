@@ -55,8 +55,8 @@ public:
   const TensorInfo *find(const std::string &name) const;
   /// Paths of the files, by fileIndex.
   const std::vector<std::string> &files() const { return files_; }
-  /// Open descriptor of a file, owned by the checkpoint: for mapping.
-  int descriptor(size_t fileIndex) const;
+  /// What the file had when it was opened, and its header was checked against.
+  int64_t fileBytes(size_t fileIndex) const { return fileBytes_[fileIndex]; }
 
   /// Reads `bytes` bytes of a tensor from byte `offset` of it into `out`.
   /// Callable from any thread.
@@ -68,6 +68,7 @@ private:
   Status finish();
 
   std::vector<std::string> files_;
+  std::vector<int64_t> fileBytes_;
   std::vector<std::shared_ptr<Descriptor>> open_;
   std::vector<TensorInfo> tensors_;
   std::unordered_map<std::string, size_t> byName_;
