@@ -17,6 +17,7 @@
 #include "Entries.h"
 #include "base/File.h"
 #include "base/JsonText.h"
+#include "base/Utf8.h"
 #include "k2c/Weights/Packer.h"
 #include <algorithm>
 #include <filesystem>
@@ -80,7 +81,10 @@ static FileList::value_type readListed(const JsonFields &in, int64_t) {
   const std::string &name = in.string("file");
   if (!isInsidePath(name)) // hostile lists must not make verify read elsewhere
     in.fail("file", "'" + shortened(name) + "' is not a path inside the bundle");
-  return {name, {in.string("xxh3"), in.integer("bytes", 0), {}}};
+  const std::string &hash = in.string("xxh3");
+  if (!parseHash(hash)) // they are quoted
+    in.fail("xxh3", "is not 16 hex digits");
+  return {name, {hash, in.integer("bytes", 0), {}}};
 }
 
 static Expected<FileList> readList(const std::string &bundle) {
@@ -111,11 +115,12 @@ Status updateBundleFiles(const std::string &bundle, const std::vector<std::strin
 
 static void verifyFile(const std::string &bundle, const std::string &name, const FileDigest &listed,
                        VerifyReport &report) {
-  std::string path = bundle + "/" + name;
+  const std::string path = bundle + "/" + shortened(name, maxQuoted);
   Expected<FileDigest> digest = digestBundleFile(bundle, name);
   ++report.files;
   if (!digest) {
     report.problems.push_back(digest.takeError());
+    report.problems.back().where = path;
     if (report.problems.back().remedy.empty())
       report.problems.back().remedy = remedy;
     return;

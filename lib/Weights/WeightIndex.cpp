@@ -88,6 +88,8 @@ static BlobRange readRange(const JsonFields &in, const std::vector<PieceFile> &f
   BlobRange range;
   range.bytes = in.integer("bytes", 0, maxBlobBytes);
   range.xxh3 = in.string("xxh3");
+  if (!isHex(range.xxh3, 16))
+    in.fail("xxh3", "is not 16 hex digits");
   const bool isOfBlob = !in.has("pieces");
   if (isOfBlob)
     range.file = in.string("file");
@@ -98,6 +100,9 @@ static BlobRange readRange(const JsonFields &in, const std::vector<PieceFile> &f
   if (range.bytes % blobAlignment)
     in.fail("bytes", "is " + std::to_string(range.bytes) + ", not a multiple of " + std::to_string(blobAlignment));
   range.chunks = in.strings("chunks", size_t(maxBlobBytes / blobChunkBytes));
+  for (const std::string &hash : range.chunks)
+    if (!isHex(hash, 16))
+      in.fail("chunks", "has a hash that is not 16 hex digits");
   const int64_t chunks = range.bytes / blobChunkBytes + (range.bytes % blobChunkBytes != 0);
   if (int64_t(range.chunks.size()) != chunks)
     in.fail("chunks", "has " + std::to_string(range.chunks.size()) + " hashes, " + std::to_string(range.bytes) +
@@ -108,11 +113,13 @@ static BlobRange readRange(const JsonFields &in, const std::vector<PieceFile> &f
 static BlobRange readExpert(const JsonFields &in, const std::vector<PieceFile> &files) {
   BlobRange range = readRange(in, files);
   range.name = in.string("name");
+  if (!isHex(range.name, 32))
+    in.fail("name", "is not 32 hex digits");
   if (!range.pieces.empty())
     return range;
   range.offset = in.integer("offset");
   if (!isSound(range))
-    in.fail("", "is no range of whole pages with a name of 32 hex digits and a hash of 16");
+    in.fail("", "is no range of whole pages, from 0 on where it has the name of its blob");
   return range;
 }
 

@@ -1,11 +1,12 @@
 //===- LongContentTest.cpp - messages about files with huge content -------===//
 //
 // A message quotes at most 200 characters of a file. Every value of every kind of file becomes a text and a number of
-// 20,000 characters in turn, every object gets such a key: the file is read, or refused with a message that holds at
-// most 200 of these characters and is short.
+// 20,000 characters in turn, and a text of as many as readers of a bundle take, every object gets such a key: the file
+// is read, or refused with a message that holds at most 200 of these characters and is short.
 //
 //===----------------------------------------------------------------------===//
 #include "../Model/TestFiles.h"
+#include "base/JsonFields.h"
 #include "base/Utf8.h"
 #include "fake/FakeBundle.h"
 #include "k2c/Cluster/Import.h"
@@ -15,6 +16,7 @@
 #include "k2c/Model/SpecJson.h"
 #include "k2c/Planner/Evaluate.h"
 #include "k2c/Planner/Workload.h"
+#include "k2c/Weights/BundleFiles.h"
 #include "k2c/Weights/WeightIndex.h"
 #include "program/Manifest.h"
 #include "program/Weights.h"
@@ -31,10 +33,22 @@ namespace {
 constexpr size_t length = 20'000;
 constexpr size_t maxText = 1500; // of a message beside the folder's path: ours, with lists of what is known
 const std::string longText(length, 'Q'), longNumber = "9" + std::string(length - 1, '8');
+const std::string acceptedText(JsonFields::maxStringBytes, 'Q');
 
 using Read = std::function<std::optional<std::string>(const std::string &text)>;
 template <class T> std::optional<std::string> verdict(const T &result) {
   return result ? std::nullopt : std::optional<std::string>(result.error().text());
+}
+
+/// Of what a report has, or why there is none.
+std::optional<std::string> longestProblem(const Expected<VerifyReport> &report) {
+  std::optional<std::string> longest;
+  if (!report)
+    return report.error().text();
+  for (const Error &problem : report->problems)
+    if (std::string text = problem.text(); !longest || text.size() > longest->size())
+      longest = std::move(text);
+  return longest;
 }
 
 /// Reads `text`; true when it is refused.
@@ -70,6 +84,8 @@ int judgeJson(const std::string &text, const Read &read, size_t most = 60) {
     changed[places[i]] = longText;
     const std::string asText = changed.dump(), where = places[i].to_string();
     count += refused(asText, read, where + " as a text");
+    changed[places[i]] = acceptedText;
+    count += refused(changed.dump(), read, where + " as a text that may be accepted");
     std::string asNumber = asText;
     asNumber.replace(asNumber.find('"' + longText + '"'), length + 2, longNumber);
     count += refused(asNumber, read, where + " as a number");
@@ -271,13 +287,41 @@ TEST(LongContent, OfWeightIndexes) {
   TempFolder folder;
   std::filesystem::create_directories(folder / "weights");
   const std::string name(32, 'c'), hash(16, 'd');
-  const BlobRange range{name, name + ".bin", 0, 8192, hash, {hash}};
-  ASSERT_TRUE(
-      writeWeightIndex({{{0, "norm", 3, {range}, false}, {1, "up", 3, {range, std::nullopt}, true}}, {}}, folder.path));
-  EXPECT_GE(judgeJson(readFile(folder / "weights/index.json"),
+  const BlobRange range{name, name + ".bin", 0, 8192, hash, {hash}, {}};
+  const BlobRange pieces{name, "", 0, 8192, hash, {hash}, {{0, 0, 8192, 0}}};
+  ASSERT_TRUE(writeWeightIndex({{{0, "norm", 3, {range}, false},
+                                 {1, "up", 3, {range, std::nullopt}, true},
+                                 {2, "bias", 3, {pieces}, false},
+                                 {3, "down", 3, {pieces, std::nullopt}, true}},
+                                {{"model.safetensors", 8192}}},
+                               folder.path));
+  const std::string text = readFile(folder / "weights/index.json");
+  const Read read = [&](const std::string &changed) {
+    folder.write("weights/index.json", changed);
+    return verdict(readWeightIndex(folder.path));
+  };
+  EXPECT_GE(judgeJson(text, read, 200), 150);
+  // No bytes have these hashes, so all that are read are quoted.
+  std::filesystem::create_directories(folder / "weights/checkpoint");
+  for (const std::string file : {name + ".bin", std::string("checkpoint/model.safetensors")})
+    folder.write("weights/" + file, std::string(8192, '\0'));
+  EXPECT_GE(judgeJson(
+                text,
+                [&](const std::string &changed) {
+                  folder.write("weights/index.json", changed);
+                  return longestProblem(verifyBundle(folder.path));
+                },
+                200),
+            260);
+}
+
+TEST(LongContent, OfListsOfFiles) {
+  TempFolder folder;
+  folder.write("run", "a program");
+  EXPECT_GE(judgeJson(R"({"format":1,"files":[{"file":"run","bytes":9,"xxh3":"dddddddddddddddd"}]})",
                       [&](const std::string &text) {
-                        folder.write("weights/index.json", text);
-                        return verdict(readWeightIndex(folder.path));
+                        folder.write("files.json", text);
+                        return longestProblem(verifyBundleFiles(folder.path));
                       }),
             15);
 }

@@ -130,6 +130,14 @@ TEST(Verify, RefusesAListThatNamesAFileTwice) {
                                                  "again, or copy the whole folder");
 }
 
+TEST(Verify, RefusesAListWithAHashThatIsNone) {
+  TemporaryFolder folder;
+  std::ofstream(folder.path + "/files.json") << R"({"format":1,"files":[{"file":"a","bytes":0,"xxh3":"2d06"}]})";
+  EXPECT_EQ(verifyBundleFiles(folder.path).error().text(),
+            folder.path + "/files.json: files[0].xxh3: is not 16 hex digits; compile the bundle again with this "
+                          "version of k2c");
+}
+
 TEST(Index, HashesAreXxh3OfTheFile) {
   TemporaryFolder folder;
   MemoryTensors tensors;
@@ -176,12 +184,13 @@ TEST(Verify, NamesAnIndexWhoseChunksAreWrong) {
 }
 
 TEST(Index, RefusesHostileFiles) {
-  auto slot = [](const std::string &file, const std::string &bytes, const std::string &chunks = "[\"0\"]",
-                 const std::string &chunk = "2097152") {
+  auto slot = [](const std::string &file, const std::string &bytes,
+                 const std::string &chunks = "[\"0123456789abcdef\"]", const std::string &chunk = "2097152",
+                 const std::string &hash = "0123456789abcdef") {
     return "{\"format\":1,\"slots\":[{\"slot\":0,\"name\":\"w\",\"layer\":null,"
            "\"file\":\"" +
-           file + "\",\"bytes\":" + bytes + ",\"xxh3\":\"0\",\"chunk_bytes\":" + chunk + ",\"chunks\":" + chunks +
-           "}]}";
+           file + "\",\"bytes\":" + bytes + ",\"xxh3\":\"" + hash + "\",\"chunk_bytes\":" + chunk +
+           ",\"chunks\":" + chunks + "}]}";
   };
   std::string blob = std::string(32, 'a') + ".bin";
   EXPECT_EQ(indexError(slot(blob, "4096")), "");
@@ -193,8 +202,16 @@ TEST(Index, RefusesHostileFiles) {
             std::string::npos);
   EXPECT_NE(indexError(slot(blob, "2101248")).find("chunks: has 1 hashes, 2101248 bytes have 2"), std::string::npos);
   EXPECT_NE(indexError(slot(blob, "4096", "[1]")).find("chunks[0]: is 1, must be a string"), std::string::npos);
-  EXPECT_NE(indexError(slot(blob, "4096", "[\"0\"]", "4096")).find("chunk_bytes: is 4096, must be 2097152"),
+  EXPECT_NE(
+      indexError(slot(blob, "4096", "[\"0123456789abcdef\"]", "4096")).find("chunk_bytes: is 4096, must be 2097152"),
+      std::string::npos);
+  EXPECT_NE(indexError(slot(blob, "4096", "[\"0\"]")).find("chunks: has a hash that is not 16 hex digits"),
             std::string::npos);
+  for (const char *hash : {"", "0123456789abcde", "0123456789abcdef0", "0123456789ABCDEF"})
+    EXPECT_NE(indexError(slot(blob, "4096", "[\"0123456789abcdef\"]", "2097152", hash))
+                  .find("slots[0].xxh3: is not 16 hex digits"),
+              std::string::npos)
+        << hash;
   EXPECT_NE(indexError("{\"format\":2,\"slots\":[]}").find("format: is 2, must be 1"), std::string::npos);
   EXPECT_NE(indexError("[]").find("is a list of 0, must be an object"), std::string::npos);
 }

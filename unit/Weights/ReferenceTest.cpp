@@ -299,6 +299,9 @@ TEST(Reference, IndexesAreHostile) {
       {"[[0,-1,60,0]]", "slots[0].pieces[0][1]: is -1, must be"}};
   for (const auto &[pieces, error] : cases)
     EXPECT_EQ(indexError(pieces).find(error), 0u) << indexError(pieces);
+  std::string badHash = R"([[0,0,60,0]],"experts":[{"name":"x","bytes":4096,"xxh3":"0123456789abcdef","chunks":)"
+                        R"(["0123456789abcdef"],"pieces":[[0,0,60,0]]}])";
+  EXPECT_EQ(indexError(badHash).find("slots[0].experts[0].name: is not 32 hex digits"), 0u) << indexError(badHash);
   for (const char *name : {"../a.safetensors", "/etc/passwd", "..", "x/a.safetensors", ""})
     EXPECT_NE(indexError("[[0,0,60,0]]", name).find("' is not the name of a file in the checkpoint's folder"),
               std::string::npos)

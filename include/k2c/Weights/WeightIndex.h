@@ -70,7 +70,7 @@ struct WeightIndex {
 Status writeWeightIndex(const WeightIndex &index, const std::string &bundle);
 
 /// Reads it. Hostile input: slots must be 0, 1, 2, ..., files plain blob names, sizes whole pages, pieces inside their
-/// files and ranges.
+/// files and ranges, names and hashes hex digits: messages quote these whole.
 Expected<WeightIndex> readWeightIndex(const std::string &bundle);
 
 /// Makes `bundle`/weights/checkpoint a link to `folder`, whose tensors ranges are pieces of, by its absolute path: a
