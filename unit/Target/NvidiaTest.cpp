@@ -1,6 +1,7 @@
 //===- NvidiaTest.cpp - PTX of modules: architectures, the entry, ptxas ---------------------------===//
 #include "k2c/Target/Nvidia.h"
 #include "../LimitedChild.h"
+#include "lib/Target/Nvidia/CubinName.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Parser/Parser.h"
 #include "llvm/ADT/SmallString.h"
@@ -219,6 +220,19 @@ TEST_F(NvidiaTest, CubinsAreKeptByTextArchitectureAndPtxas) {
   script("ptxas", "[ $1 = --version ] && echo ', V13.1' && exit; echo run >>" + path("runs") + "; echo made >$5");
   ASSERT_TRUE(assemble("text"));
   EXPECT_EQ(runs(), 4u);
+}
+
+TEST_F(NvidiaTest, ACubinThatPassedOtherChecksIsNotTaken) {
+  script("ptxas", says + "echo run >>" + path("runs") + "; echo made >$5");
+  auto runs = [&] { return count((*llvm::MemoryBuffer::getFile(path("runs")))->getBuffer().str(), "run"); };
+  auto file = [&](const std::string &checkHash) {
+    return path("cache") + "/" + cubinName("text", "sm_80", {path("ptxas"), "13.0.88"}, std::nullopt, checkHash);
+  };
+  ASSERT_TRUE(assemble("text"));
+  ASSERT_FALSE(llvm::sys::fs::rename(file(cubinCheckHash), file("other checks")));
+  ASSERT_TRUE(assemble("text"));
+  EXPECT_EQ(runs(), 2u);
+  EXPECT_TRUE(llvm::sys::fs::exists(file(cubinCheckHash)));
 }
 
 TEST_F(NvidiaTest, WhatPtxasRefusesIsAnErrorOfTheKernel) {

@@ -2,11 +2,11 @@
 //
 // ptxas runs in the child processes that make files of the cache (../Host/Objects.cpp), one a kernel. The file has what
 // it said behind -v, from which the numbers of a Cubin are read, a zero byte, and the machine code. Only code that
-// passed checkCode() is kept, so that the cache has none that was refused; whether nvdisasm was there to look at loops
-// is part of a file's name.
+// passed checkCode() is kept, so that the cache has none that was refused; whether nvdisasm was there to look at loops,
+// and what is looked for, is part of a file's name.
 //
 //===----------------------------------------------------------------------===//
-#include "k2c/Target/Nvidia.h"
+#include "CubinName.h"
 #include "k2c/Target/Sass.h"
 #include "lib/Target/Host/Objects.h"
 #include "lib/Target/Host/ToolOutput.h"
@@ -81,6 +81,13 @@ static Expected<std::string> assemble(const CubinJob &job, const std::string &ar
   return file;
 }
 
+std::string cubinName(const std::string &ptx, const std::string &arch, const Ptxas &ptxas,
+                      const std::optional<std::string> &nvdisasm, const std::string &checkHash) {
+  return hashedName(ptx + "\n" + arch + "\n" + ptxas.path + "\n" + ptxas.version + "\nchecked " +
+                        nvdisasm.value_or("") + "\n" + checkHash,
+                    ".cubin");
+}
+
 Expected<std::vector<Cubin>> compileCubins(const std::vector<CubinJob> &jobs, const std::string &arch,
                                            const Ptxas &ptxas, const ObjectOptions &options) {
   const std::optional<std::string> nvdisasm = findNvdisasm();
@@ -89,9 +96,7 @@ Expected<std::vector<Cubin>> compileCubins(const std::vector<CubinJob> &jobs, co
     auto text = llvm::MemoryBuffer::getFile(job.ptx);
     if (!text)
       return Error{job.ptx, "cannot be read: " + text.getError().message(), ""};
-    const std::string decides = (*text)->getBuffer().str() + "\n" + arch + "\n" + ptxas.path + "\n" + ptxas.version +
-                                "\nchecked " + nvdisasm.value_or("");
-    files.push_back({job.kernel, hashedName(decides, ".cubin"),
+    files.push_back({job.kernel, cubinName((*text)->getBuffer().str(), arch, ptxas, nvdisasm, cubinCheckHash),
                      [&](mlir::MLIRContext &) { return assemble(job, arch, ptxas.path, nvdisasm); }});
   }
   Expected<std::vector<std::string>> paths = compileFiles(files, options);
