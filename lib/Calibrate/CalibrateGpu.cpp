@@ -26,7 +26,8 @@ static void replaceRates(Topology &topology, const GpuRates &rates, const std::s
   Device &device = topology.device;
   device.memoryRead = {Bandwidth(rounded(rates.memoryRead.value)), source};
   device.kernels.memory = {1, source};
-  device.l2Read = {Bandwidth(rounded(rates.l2Read.value)), source};
+  if (rates.l2Read)
+    device.l2Read = {Bandwidth(rounded(rates.l2Read->value)), source};
   device.f32 = {FlopRate(rounded(rates.f32.value)), source};
   device.kernels.launch = {Seconds(rounded(rates.launch.value)), source};
   if (!topology.host)
@@ -50,6 +51,9 @@ Expected<GpuCalibration> calibrateGpu(const Driver &driver, int32_t device, cons
   if (!target)
     return target.takeError();
   GpuKernels kernels = gpuKernels(*target, NvidiaTarget::ctasPerCore * known.cores, known.l2.value);
+  if (!kernels.nearFits && options.note)
+    options.note("L2 has " + format(known.l2.value) + ", less than three times the narrowest weights of " +
+                 format(Bytes(kernels.near.bytesOfWeights())) + ": what it reads in a second is not measured");
   ObjectOptions objects;
   objects.cacheDir = options.cacheFolder;
   objects.note = options.note;

@@ -28,12 +28,13 @@ static GpuKernel linearOf(int64_t panels, int64_t k) {
 
 GpuKernels gpuKernels(const NvidiaTarget &target, int64_t ctas, Bytes l2) {
   constexpr int64_t least = 128, most = 4096; // of k: a leaf of N1 for each warp of a CTA; as wide as models
+  auto fits = [&](int64_t k) { return linearOf(ctas, k).bytesOfWeights() * 3 <= l2.value; };
   int64_t k = least;
-  while (k < most && linearOf(ctas, 2 * k).bytesOfWeights() * 3 <= l2.value)
+  while (k < most && fits(2 * k))
     k *= 2;
   const int64_t bytes = linearOf(ctas, most).bytesOfWeights();
   const int64_t panels = std::max<int64_t>(1, (8 * l2.value + bytes - 1) / bytes);
-  return {target, ctas, linearOf(ctas, k), linearOf(panels * ctas, most)};
+  return {target, ctas, linearOf(ctas, k), linearOf(panels * ctas, most), fits(k)};
 }
 
 /// Whether the device takes machine code for `arch`.

@@ -28,8 +28,9 @@ struct GpuKernel {
 struct GpuKernels {
   NvidiaTarget target;
   int64_t ctas = 1;
-  GpuKernel near;     ///< a panel for each CTA, in at most a third of L2
-  GpuKernel streamed; ///< as many panels for each CTA, with weights of at least eight times L2
+  GpuKernel near;       ///< a panel for each CTA, in at most a third of L2 if `nearFits`
+  GpuKernel streamed;   ///< as many panels for each CTA, with weights of at least eight times L2
+  bool nearFits = true; ///< or else the narrowest panels are too large, and nothing is known of reads from L2
 };
 
 /// Without code. At most a third of L2: other data are there, too, and devices whose L2 is in two halves keep what both

@@ -6,7 +6,7 @@
 //
 //   one, many    empty launches: the difference is what a launch takes
 //   streamed     one row through weights that L2 cannot hold
-//   near         one row through weights that stay in L2, again and again
+//   near         one row through weights that stay in L2, again and again, if it can hold any
 //   rows         256 rows through the same weights
 //
 // Memory is bytes 0x3c, small positive numbers, so the sums of a row are known: in the end one row is compared, since
@@ -110,11 +110,14 @@ template <class Made> Status keep(Expected<Made> made, Made &to) {
 }
 
 std::vector<std::pair<Launches, GpuTiming GpuTimings::*>> GpuBench::graphsToRun() const {
-  return {{{kernels.near, NoRows, 1}, &GpuTimings::one},
-          {{kernels.near, NoRows, GpuTimings::manyLaunches}, &GpuTimings::many},
-          {{kernels.streamed, OneRow, 1}, &GpuTimings::streamed},
-          {{kernels.near, OneRow, GpuTimings::nearLaunches}, &GpuTimings::near},
-          {{kernels.near, ManyRows, GpuTimings::rowsLaunches}, &GpuTimings::rows}};
+  std::vector<std::pair<Launches, GpuTiming GpuTimings::*>> graphs = {
+      {{kernels.near, NoRows, 1}, &GpuTimings::one},
+      {{kernels.near, NoRows, GpuTimings::manyLaunches}, &GpuTimings::many},
+      {{kernels.streamed, OneRow, 1}, &GpuTimings::streamed}};
+  if (kernels.nearFits)
+    graphs.push_back({{kernels.near, OneRow, GpuTimings::nearLaunches}, &GpuTimings::near});
+  graphs.push_back({{kernels.near, ManyRows, GpuTimings::rowsLaunches}, &GpuTimings::rows});
+  return graphs;
 }
 
 Status GpuBench::allocate(GpuTimings &timings) {
@@ -295,10 +298,11 @@ Expected<GpuRates> ratesOf(const GpuTimings &timings, const GpuKernels &kernels)
   const Cost ofOne = count(kernels.near.desc, {1, 0, 0}, kernels.near.tile.weights);
   const double bytes = double((ofOne.weights + ofOne.read + ofOne.written).value);
   const double flops = count(kernels.near.desc, {GpuTimings::rowCount, 0, 0}, kernels.near.tile.weights).flops.value;
-  const std::tuple<const GpuTiming *, int64_t, double, double *> measured[] = {
+  std::vector<std::tuple<const GpuTiming *, int64_t, double, double *>> measured = {
       {&timings.streamed, 1, double(kernels.streamed.bytesOfWeights()), &rates.memoryRead.value},
-      {&timings.near, GpuTimings::nearLaunches, bytes, &rates.l2Read.value},
       {&timings.rows, GpuTimings::rowsLaunches, flops, &rates.f32.value}};
+  if (kernels.nearFits)
+    measured.push_back({&timings.near, GpuTimings::nearLaunches, bytes, &rates.l2Read.emplace().value});
   for (const auto &[timing, launches, work, rate] : measured) {
     const double empty = one + double(launches - 1) * launch, own = timing->least() - empty;
     if (!(launch > 0 && own > 0))
@@ -311,7 +315,8 @@ Expected<GpuRates> ratesOf(const GpuTimings &timings, const GpuKernels &kernels)
   rates.fromHost = Bandwidth(double(timings.copied.value) / std::max(timings.copy.least(), 1e-9));
   for (const GpuTiming *timing :
        {&timings.one, &timings.many, &timings.streamed, &timings.near, &timings.rows, &timings.copy})
-    rates.spread = std::max(rates.spread, timing->spread());
+    if (!timing->runs.empty())
+      rates.spread = std::max(rates.spread, timing->spread());
   return rates;
 }
 

@@ -5,6 +5,7 @@
 #include "GpuKernels.h"
 #include "k2c/Cluster/Topology.h"
 #include <functional>
+#include <optional>
 #include <vector>
 
 namespace k2c::calibration {
@@ -25,7 +26,7 @@ struct GpuTimings {
 
   GpuTiming one, many; ///< one launch without rows, and `manyLaunches`, of a CTA for each that runs at once
   GpuTiming streamed;  ///< one launch of one row
-  GpuTiming near;      ///< `nearLaunches` of one row
+  GpuTiming near;      ///< `nearLaunches` of one row; no runs where the weights do not fit L2
   GpuTiming rows;      ///< `rowsLaunches` of `rowCount` rows through the same weights
   GpuTiming copy;      ///< of `copied`, from pinned memory of the host
   Bytes copied;
@@ -34,7 +35,8 @@ struct GpuTimings {
 /// What a device does in a second.
 struct GpuRates {
   Seconds launch;
-  Bandwidth memoryRead, l2Read;
+  Bandwidth memoryRead;
+  std::optional<Bandwidth> l2Read; ///< none: of weights that do not fit L2
   FlopRate f32;
   Bandwidth fromHost;
   double spread = 0; ///< the largest of the timings

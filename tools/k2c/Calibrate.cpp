@@ -63,7 +63,8 @@ bool isWritable(const std::string &path) {
 void summarize(const GpuCalibration &measured) {
   const Device &device = measured.topology.device;
   line("read from memory", format(device.memoryRead.value));
-  line("read from L2", format(device.l2Read->value));
+  if (device.l2Read)
+    line("read from L2", format(device.l2Read->value));
   line("f32", formatNumber(device.f32.value.value * 1e-12, 4) + " TFLOP/s");
   line("a launch", format(device.kernels.launch.value));
   line("copied from the host", format(measured.fromHost));

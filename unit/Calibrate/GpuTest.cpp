@@ -68,7 +68,18 @@ TEST(GpuKernels, AreAsLargeAsL2Asks) {
   EXPECT_EQ(kernels.near.bytesOfWeights(), 264 * 32 * 1024 * 2);
   EXPECT_EQ(kernels.streamed.linear().w.k, 4096);
   EXPECT_EQ(kernels.streamed.bytesOfWeights(), 8 * 264 * 32 * 4096 * 2);
-  EXPECT_EQ(gpuKernels(hopper(), 264, kibibytes(1)).near.linear().w.k, 128);
+  EXPECT_TRUE(kernels.nearFits);
+}
+
+// Panels of 128 rows for 264 CTAs are 2,162,688 bytes, which is a third of 6,488,064.
+TEST(GpuKernels, SayWhetherAThirdOfL2HoldsTheNarrowest) {
+  const GpuKernels fit = gpuKernels(hopper(), 264, Bytes(6'488'064)),
+                   beyond = gpuKernels(hopper(), 264, Bytes(6'488'063));
+  EXPECT_EQ(fit.near.linear().w.k, 128);
+  EXPECT_TRUE(fit.nearFits);
+  EXPECT_EQ(beyond.near.linear().w.k, 128);
+  EXPECT_FALSE(beyond.nearFits);
+  EXPECT_FALSE(gpuKernels(hopper(), 264, kibibytes(1)).nearFits);
 }
 
 TEST(GpuRates, AreWorkOverTimeBeyondLaunches) {
@@ -78,9 +89,19 @@ TEST(GpuRates, AreWorkOverTimeBeyondLaunches) {
   const double near = 264 * 32 * 1024, streamed = 8.0 * 264 * 32 * 4096;
   EXPECT_NEAR(rates->launch.value, 2e-6, 1e-15);
   EXPECT_NEAR(rates->memoryRead.value / (2 * streamed / 100e-6), 1, 1e-9);
-  EXPECT_NEAR(rates->l2Read.value / (2 * (near + 1024 + 264 * 32) / 5e-6), 1, 1e-9);
+  EXPECT_NEAR(rates->l2Read->value / (2 * (near + 1024 + 264 * 32) / 5e-6), 1, 1e-9);
   EXPECT_NEAR(rates->f32.value / (2 * 256 * near / 50e-6), 1, 1e-9);
   EXPECT_NEAR(rates->fromHost.value, 50e9, 1);
+  EXPECT_NEAR(rates->spread, 0.25, 1e-9);
+}
+
+TEST(GpuRates, HaveNoneOfAnL2ThatWeightsDoNotFit) {
+  GpuTimings timings = steady();
+  timings.near = {};
+  const Expected<GpuRates> rates = ratesOf(timings, gpuKernels(hopper(), 264, mebibytes(6)));
+  ASSERT_TRUE(rates) << rates.error().text();
+  EXPECT_FALSE(rates->l2Read);
+  EXPECT_NEAR(rates->f32.value / (2 * 256 * (264 * 32 * 128) / 50e-6), 1, 1e-9);
   EXPECT_NEAR(rates->spread, 0.25, 1e-9);
 }
 
@@ -106,6 +127,13 @@ TEST_F(Gpu, ComparesWhatKernelsComputed) {
   EXPECT_EQ(cuda.calls("cuGraphLaunch"), 3 * 5);
   EXPECT_EQ(cuda.calls("cuLibraryLoadData"), 2);
   EXPECT_EQ(cuda.alive(), 0);
+}
+
+TEST_F(Gpu, RunsNothingForTheRateOfAnL2ThatWeightsDoNotFit) {
+  kernels.nearFits = false;
+  EXPECT_EQ(measure(), wrongSum);
+  EXPECT_EQ(cuda.calls("cuLaunchKernelEx"), 1 + 1001 + 1 + 4);
+  EXPECT_EQ(cuda.calls("cuGraphLaunch"), 3 * 4);
 }
 
 TEST_F(Gpu, TakesPtxWhereTheDriverHasNoUseForACubin) {
