@@ -13,9 +13,11 @@ namespace k2c {
 
 using namespace calibration;
 
+static bool isEmulated(const GpuFacts &gpu) { return gpu.name.rfind(emulatedGpu, 0) == 0; }
+
 /// Without a GPU the file says that it is of none.
 static std::string sourceOf(const GpuFacts &gpu) {
-  if (gpu.name.rfind(emulatedGpu, 0) == 0)
+  if (isEmulated(gpu))
     return "emulated on " + today() + ": times of an interpreter, and not of a GPU";
   return std::string(measuredSource) + ", " + today();
 }
@@ -61,11 +63,13 @@ Expected<GpuCalibration> calibrateGpu(const Driver &driver, int32_t device, cons
     objects.progress = [&](int64_t done, int64_t total) { options.progress("kernels", done, total); };
   if (Status compiled = compileForGpu(kernels, *gpu, objects); !compiled)
     return compiled.takeError();
-  std::function<void(int64_t)> progress;
+  MeasureOptions measure;
+  measure.budget = Seconds(1); // a device that was idle is slow at first
+  if (!isEmulated(*gpu))       // which takes as long as its kernels are, as in runs
+    measure.deadline = Seconds(60);
   if (options.progress)
-    progress = [&](int64_t percent) { options.progress("rates", percent, 100); };
-  constexpr Seconds budget(1); // a device that was idle is slow at first
-  Expected<GpuTimings> timings = measureGpu(driver, *gpu, kernels, budget, progress);
+    measure.progress = [&](int64_t percent) { options.progress("rates", percent, 100); };
+  Expected<GpuTimings> timings = measureGpu(driver, *gpu, kernels, measure);
   if (!timings)
     return timings.takeError();
   Expected<GpuRates> rates = ratesOf(*timings, kernels);

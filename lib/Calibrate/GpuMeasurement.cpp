@@ -12,6 +12,9 @@
 // Memory is bytes 0x3c, small positive numbers, so the sums of a row are known: in the end one row is compared, since
 // times of kernels that did nothing would be rates of nothing.
 //
+// The stream is asked again and again whether it is done, so that a deadline is seen. Behind it the driver is left to
+// the end of the process, as each call that gives something back would wait for what does not end.
+//
 //===----------------------------------------------------------------------===//
 #include "GpuMeasurement.h"
 
@@ -55,9 +58,17 @@ constexpr int64_t rowsOf[StepCount] = {0, 1, GpuTimings::rowCount};
 
 /// All launches of one graph.
 struct Launches {
+  const char *name; ///< in errors
   const GpuKernel &kernel;
   StepKind step;
   int64_t count;
+  GpuTiming GpuTimings::*timing;
+};
+
+struct TimedGraph {
+  const char *name;
+  GraphExecutable graph;
+  GpuTiming GpuTimings::*timing;
 };
 
 /// In pinned memory: what steps are copied from, and where kernels say that they have begun.
@@ -66,13 +77,16 @@ struct Shared {
   int32_t begun;
 };
 
-/// What the device has, and what of it is given back in the end, which waits for what runs.
+/// What the device has, and what of it is given back in the end, once what runs has ended.
 class GpuBench {
 public:
-  GpuBench(const Driver &driver, const GpuKernels &kernels, GpuContext context)
-      : driver(driver), kernels(kernels), context(std::move(context)) {}
+  GpuBench(const Driver &driver, const GpuKernels &kernels, GpuContext context, std::optional<Seconds> deadline)
+      : driver(driver), kernels(kernels), context(std::move(context)), deadline(deadline) {}
   GpuBench(const GpuBench &) = delete;
-  ~GpuBench() { (void)driver.call<&Cuda::cuCtxSynchronize>(); }
+  ~GpuBench() {
+    if (!driver.abandoned())
+      (void)wait("what was begun"); // before a call that failed
+  }
 
   Status prepare(GpuTimings &timings);
   /// Everything once.
@@ -86,12 +100,14 @@ private:
   Status fill();
   Status load(const GpuKernel &kernel);
   Status enqueue(const Launches &launches);
-  Status time(const std::function<Status()> &work, GpuTiming &timing);
-  std::vector<std::pair<Launches, GpuTiming GpuTimings::*>> graphsToRun() const;
+  Status wait(const char *name);
+  Status time(const char *name, const std::function<Status()> &work, GpuTiming &timing);
+  std::vector<Launches> graphsToRun() const;
 
   const Driver &driver;
   const GpuKernels &kernels;
   const GpuContext context;
+  const std::optional<Seconds> deadline;
   Stream stream;
   Event begin, end;
   DeviceBytes weights, x, y, scratch, steps, status;
@@ -99,7 +115,7 @@ private:
   Bytes copied;
   std::vector<CodeLibrary> libraries;
   std::vector<std::pair<const GpuKernel *, CUkernel>> entries;
-  std::vector<std::pair<GraphExecutable, GpuTiming GpuTimings::*>> graphs;
+  std::vector<TimedGraph> graphs;
 };
 
 template <class Made> Status keep(Expected<Made> made, Made &to) {
@@ -109,15 +125,15 @@ template <class Made> Status keep(Expected<Made> made, Made &to) {
   return {};
 }
 
-std::vector<std::pair<Launches, GpuTiming GpuTimings::*>> GpuBench::graphsToRun() const {
-  std::vector<std::pair<Launches, GpuTiming GpuTimings::*>> graphs = {
-      {{kernels.near, NoRows, 1}, &GpuTimings::one},
-      {{kernels.near, NoRows, GpuTimings::manyLaunches}, &GpuTimings::many},
-      {{kernels.streamed, OneRow, 1}, &GpuTimings::streamed}};
+std::vector<Launches> GpuBench::graphsToRun() const {
+  std::vector<Launches> all = {
+      {"an empty launch", kernels.near, NoRows, 1, &GpuTimings::one},
+      {"a graph of empty launches", kernels.near, NoRows, GpuTimings::manyLaunches, &GpuTimings::many},
+      {"a row through weights of memory", kernels.streamed, OneRow, 1, &GpuTimings::streamed}};
   if (kernels.nearFits)
-    graphs.push_back({{kernels.near, OneRow, GpuTimings::nearLaunches}, &GpuTimings::near});
-  graphs.push_back({{kernels.near, ManyRows, GpuTimings::rowsLaunches}, &GpuTimings::rows});
-  return graphs;
+    all.push_back({"a row through weights of L2", kernels.near, OneRow, GpuTimings::nearLaunches, &GpuTimings::near});
+  all.push_back({"a graph of 256 rows", kernels.near, ManyRows, GpuTimings::rowsLaunches, &GpuTimings::rows});
+  return all;
 }
 
 Status GpuBench::allocate(GpuTimings &timings) {
@@ -167,7 +183,7 @@ Status GpuBench::fill() {
                                                              sizeof(Shared::steps), stream.get());
       !sent)
     return sent;
-  return driver.call<&Cuda::cuStreamSynchronize>(stream.get());
+  return wait("the first copy");
 }
 
 Status GpuBench::load(const GpuKernel &kernel) {
@@ -231,23 +247,41 @@ Status GpuBench::prepare(GpuTimings &timings) {
   for (const GpuKernel *kernel : {&kernels.near, &kernels.streamed})
     if (Status loaded = load(*kernel); !loaded)
       return loaded;
-  for (const auto &[launches, timing] : graphsToRun()) {
-    Expected<GraphExecutable> graph = captureGraph(driver, stream.get(), [&, &of = launches] { return enqueue(of); });
+  for (const Launches &launches : graphsToRun()) {
+    Expected<GraphExecutable> graph = captureGraph(driver, stream.get(), [&] { return enqueue(launches); });
     if (!graph)
       return graph.takeError();
-    graphs.emplace_back(std::move(*graph), timing);
+    graphs.push_back({launches.name, std::move(*graph), launches.timing});
   }
   return {};
 }
 
-Status GpuBench::time(const std::function<Status()> &work, GpuTiming &timing) {
+/// Without pauses, as the driver's own calls wait; the emulated one goes on when it is asked.
+Status GpuBench::wait(const char *name) {
+  const double begin = now();
+  CUresult result = driver.entries().cuStreamQuery(stream.get());
+  for (; result == CUDA_ERROR_NOT_READY; result = driver.entries().cuStreamQuery(stream.get()))
+    if (deadline && now() - begin > deadline->value) {
+      driver.abandon();
+      return Error{K2RT_DEVICE_FAILED, "calibration",
+                   std::string(name) + " has not ended within " + formatNumber(deadline->value, 6) + " s",
+                   "run it again while nothing else uses the GPU"};
+    }
+  if (result == CUDA_SUCCESS)
+    return {};
+  Error failed = driver.failure(callName<&Cuda::cuStreamQuery>, result);
+  failed.message += std::string(" on ") + name;
+  return failed;
+}
+
+Status GpuBench::time(const char *name, const std::function<Status()> &work, GpuTiming &timing) {
   if (Status marked = driver.call<&Cuda::cuEventRecord>(begin.get(), stream.get()); !marked)
     return marked;
   if (Status enqueued = work(); !enqueued)
     return enqueued;
   if (Status marked = driver.call<&Cuda::cuEventRecord>(end.get(), stream.get()); !marked)
     return marked;
-  if (Status ended = driver.call<&Cuda::cuEventSynchronize>(end.get()); !ended)
+  if (Status ended = wait(name); !ended)
     return ended;
   float milliseconds = 0;
   if (Status asked = driver.call<&Cuda::cuEventElapsedTime>(&milliseconds, begin.get(), end.get()); !asked)
@@ -257,16 +291,16 @@ Status GpuBench::time(const std::function<Status()> &work, GpuTiming &timing) {
 }
 
 Status GpuBench::round(GpuTimings &timings) {
-  for (const auto &[graph, timing] : graphs) {
-    auto launch = [&, &of = graph] { return driver.call<&Cuda::cuGraphLaunch>(of.get(), stream.get()); };
-    if (Status timed = time(launch, timings.*timing); !timed)
+  for (const TimedGraph &each : graphs) {
+    auto launch = [&] { return driver.call<&Cuda::cuGraphLaunch>(each.graph.get(), stream.get()); };
+    if (Status timed = time(each.name, launch, timings.*each.timing); !timed)
       return timed;
   }
   auto copy = [&] {
     return driver.call<&Cuda::cuMemcpyHtoDAsync_v2>(weights.get(), static_cast<const void *>(pinned.get()),
                                                     size_t(copied.value), stream.get());
   };
-  return time(copy, timings.copy);
+  return time("a copy from the host", copy, timings.copy);
 }
 
 Status GpuBench::check() {
@@ -277,7 +311,7 @@ Status GpuBench::check() {
           static_cast<void *>(row.data()), y.get() + CUdeviceptr(last * 2), row.size() * 2, stream.get());
       !copiedBack)
     return copiedBack;
-  if (Status done = driver.call<&Cuda::cuStreamSynchronize>(stream.get()); !done)
+  if (Status done = wait("the copy of a sum"); !done)
     return done;
   const double element = fromBf16(filledBf16), sum = element * element * double(near.w.k);
   for (uint16_t bits : row)
@@ -320,24 +354,24 @@ Expected<GpuRates> ratesOf(const GpuTimings &timings, const GpuKernels &kernels)
   return rates;
 }
 
-Expected<GpuTimings> measureGpu(const Driver &driver, const GpuFacts &gpu, const GpuKernels &kernels, Seconds budget,
-                                const std::function<void(int64_t)> &progress) {
+Expected<GpuTimings> measureGpu(const Driver &driver, const GpuFacts &gpu, const GpuKernels &kernels,
+                                const MeasureOptions &options) {
   constexpr int64_t minRounds = 3;
   Expected<GpuContext> context = GpuContext::retain(driver, gpu);
   if (!context)
     return context.takeError();
-  GpuBench bench(driver, kernels, std::move(*context));
+  GpuBench bench(driver, kernels, std::move(*context), options.deadline);
   GpuTimings timings;
   if (Status prepared = bench.prepare(timings); !prepared)
     return prepared.takeError();
   double spent = 0;
   const double begin = now();
-  for (int64_t round = 1; round <= minRounds || spent < budget.value; ++round) {
+  for (int64_t round = 1; round <= minRounds || spent < options.budget.value; ++round) {
     if (Status ran = bench.round(timings); !ran)
       return ran.takeError();
     spent = now() - begin;
-    if (progress)
-      progress(int64_t(99 * std::min({double(round) / minRounds, spent / budget.value, 1.0})));
+    if (options.progress)
+      options.progress(int64_t(99 * std::min({double(round) / minRounds, spent / options.budget.value, 1.0})));
   }
   if (Status right = bench.check(); !right)
     return right.takeError();

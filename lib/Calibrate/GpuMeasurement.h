@@ -46,10 +46,16 @@ struct GpuRates {
 /// longer than these.
 Expected<GpuRates> ratesOf(const GpuTimings &timings, const GpuKernels &kernels);
 
-/// Runs everything on the device in rounds, three at least and for `budget`. `progress`: called with the percentage
-/// that is done; null: not wanted. Errors: a call that fails; a kernel that computed something else.
-Expected<GpuTimings> measureGpu(const Driver &driver, const GpuFacts &gpu, const GpuKernels &kernels, Seconds budget,
-                                const std::function<void(int64_t)> &progress);
+struct MeasureOptions {
+  Seconds budget;
+  std::optional<Seconds> deadline;       ///< of each graph and copy; none: it may take for ever
+  std::function<void(int64_t)> progress; ///< called with the percentage that is done; null: not wanted
+};
+
+/// Runs everything on the device in rounds, three at least and for the budget. Errors: a call that fails; a kernel that
+/// computed something else; what does not end within the deadline, and the driver is abandoned.
+Expected<GpuTimings> measureGpu(const Driver &driver, const GpuFacts &gpu, const GpuKernels &kernels,
+                                const MeasureOptions &options);
 
 } // namespace k2c::calibration
 

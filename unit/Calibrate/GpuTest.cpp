@@ -32,14 +32,17 @@ protected:
     Expected<GpuFacts> gpu = readGpu(**driver, 0);
     if (!gpu)
       return gpu.error().text();
-    Expected<GpuTimings> timings =
-        measureGpu(**driver, *gpu, kernels, Seconds(0), [&](int64_t percent) { percents.push_back(percent); });
+    Expected<GpuTimings> timings = measureGpu(
+        **driver, *gpu, kernels, {Seconds(0), deadline, [&](int64_t percent) { percents.push_back(percent); }});
+    wasAbandoned = (*driver)->abandoned();
     return timings ? "measured" : timings.error().text();
   }
 
   FakeCuda cuda;
   GpuKernels kernels = gpuKernels(hopper(), 3, mebibytes(1));
+  std::optional<Seconds> deadline;
   std::vector<int64_t> percents;
+  bool wasAbandoned = false;
   const std::string wrongSum =
       "calibration: a kernel left 0 where the sum is 0.1348; report it with the GPU's name"; // of 1,024 products
 };
@@ -159,13 +162,61 @@ TEST_F(Gpu, NamesTheCallThatFailsAndLeavesNothingBehind) {
       cuda.reset();
       cuda.fail(name.c_str(), at, 999);
       const std::string said = measure();
-      if (givesBack(name))
+      if (givesBack(name) || (name == "cuStreamQuery" && at == count)) // the last is asked before all is given back
         EXPECT_EQ(said, wrongSum) << name << " " << at;
       else
         EXPECT_EQ(said.rfind(name + ": failed with CUDA_ERROR_UNKNOWN (999), unknown error", 0), 0u)
             << name << " " << at << ": " << said;
       EXPECT_EQ(cuda.alive(), 0) << name << " " << at;
     }
+}
+
+TEST_F(Gpu, IsAskedUntilWhatRunsHasEnded) {
+  cuda.set("hang", 3);
+  EXPECT_EQ(measure(), wrongSum);
+  EXPECT_GE(cuda.calls("cuStreamQuery"), 2 * (1 + 3 * 6 + 1));
+  EXPECT_EQ(cuda.calls("cuEventSynchronize") + cuda.calls("cuStreamSynchronize"), 0) << "which may wait for ever";
+  EXPECT_EQ(cuda.alive(), 0);
+}
+
+TEST_F(Gpu, NamesWhatFailsWhileItRuns) {
+  cuda.fail("cuStreamQuery", 5, CUDA_ERROR_ILLEGAL_ADDRESS);
+  EXPECT_EQ(measure(), "cuStreamQuery: failed with CUDA_ERROR_ILLEGAL_ADDRESS (700), an illegal memory access was "
+                       "encountered on a row through weights of L2");
+}
+
+TEST_F(Gpu, LeavesTheDriverIfWhatRunsWhenACallFailsDoesNotEnd) {
+  deadline = Seconds(0.01);
+  cuda.set("endless", 2);
+  cuda.fail("cuEventRecord", 2, 999); // behind a launch
+  EXPECT_EQ(measure(), "cuEventRecord: failed with CUDA_ERROR_UNKNOWN (999), unknown error");
+  EXPECT_TRUE(wasAbandoned);
+  EXPECT_EQ(cuda.calls("cuMemFree_v2") + cuda.calls("cuCtxSynchronize"), 0);
+}
+
+/// Each wait, by the question at which it hangs: what never ends is named, and no call waits for it.
+TEST_F(Gpu, NamesWhatDoesNotEndAndLeavesTheDriver) {
+  const std::pair<int, const char *> waits[] = {{1, "the first copy"},
+                                                {2, "an empty launch"},
+                                                {3, "a graph of empty launches"},
+                                                {4, "a row through weights of memory"},
+                                                {5, "a row through weights of L2"},
+                                                {6, "a graph of 256 rows"},
+                                                {7, "a copy from the host"},
+                                                {20, "the copy of a sum"}};
+  deadline = Seconds(0.01);
+  for (const auto &[query, name] : waits) {
+    cuda.reset();
+    cuda.set("endless", query);
+    EXPECT_EQ(measure(), std::string("calibration: ") + name +
+                             " has not ended within 0.01 s; run it again while nothing else uses the GPU");
+    EXPECT_TRUE(wasAbandoned) << name;
+    for (const auto &[call, count] : cuda.allCalls())
+      if (givesBack(call) && call != "cuGraphDestroy") { // of graphs that were instantiated
+        EXPECT_EQ(count, 0) << name << ": " << call;
+      }
+    EXPECT_GT(cuda.alive(), 0) << name;
+  }
 }
 
 TEST_F(Gpu, RefusesADriverThatStatesNoL2) {

@@ -39,7 +39,8 @@ struct GpuCalibration {
 /// Likewise of an NVIDIA GPU, device number `device` of the driver: of memory, L2, arithmetic in f32, launches, and the
 /// link to the host where the topology has one; not of an L2 that is too small, which `note` is told. Workers, ranks
 /// and `quick` are of processors. An emulated device's sources say that nothing was measured. Errors: no such device,
-/// or one that k2c has no code for; ptxas fails; a call of the driver fails.
+/// or one that k2c has no code for; ptxas fails; a call of the driver fails; a graph or copy that has
+/// not ended within a minute, and `driver` is abandoned.
 Expected<GpuCalibration> calibrateGpu(const Driver &driver, int32_t device, const CalibrateOptions &options);
 
 } // namespace k2c

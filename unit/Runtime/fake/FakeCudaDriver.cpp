@@ -95,7 +95,12 @@ FAKE_EXPORT void fake_cuda_set(const char *key, long value) { state().settings[k
 FAKE_EXPORT void fake_cuda_fail(const char *name, int at, int error) {
   state().failing = name, state().failingAt = at, state().error = error;
 }
-FAKE_EXPORT void fake_cuda_reset() { state() = State(); }
+/// What a driver that was abandoned has left stays reachable: leaks are others.
+FAKE_EXPORT void fake_cuda_reset() {
+  static auto *const left = new std::set<const void *>;
+  left->merge(state().alive);
+  state() = State();
+}
 
 FAKE_EXPORT CUresult cuInit(unsigned) {
   FAKE_ENTRY(cuInit);
@@ -237,9 +242,11 @@ FAKE_EXPORT CUresult cuStreamDestroy_v2(CUstream stream) {
   FAKE_ENTRY(cuStreamDestroy_v2);
   return known;
 }
-/// hang: 1: for ever, 2: until kernels are told to end, 3: a few times.
+/// hang: 1: for ever, 2: until kernels are told to end, 3: a few times. endless: for ever from that question on.
 static CUresult progressOf(const char *call) {
-  const long hang = state().settings["hang"];
+  const long hang = state().settings["hang"], endless = state().settings["endless"];
+  if (endless > 0 && state().calls[call] >= endless)
+    return CUDA_ERROR_NOT_READY;
   if (state().late && !state().told)
     return CUDA_ERROR_NOT_READY;
   if (const auto *operations = std::exchange(state().late, nullptr))
