@@ -155,6 +155,7 @@ public:
     header();
     while (!cursor.atEnd())
       item();
+    renumber();
   }
 
 private:
@@ -162,9 +163,11 @@ private:
   void item();
   void function(bool isEntry);
   void variable(Space space, bool isExternal);
+  void renumber();
 
   Cursor &cursor;
   Module &module;
+  std::vector<size_t> known; ///< variables of the module when each of its functions was read
 };
 
 /// .version 8.6  .target sm_90a, debug  .address_size 64
@@ -247,6 +250,23 @@ void ModuleParser::function(bool isEntry) {
     parseBody(cursor, module, made);
   }
   module.functions.push_back(std::move(made));
+  known.push_back(module.variables.size());
+}
+
+void moveVariables(Operand &operand, size_t from, size_t by) {
+  if (operand.kind == Operand::Kind::Variable && operand.index >= from)
+    operand.index += static_cast<uint32_t>(by);
+  for (Operand &part : operand.parts)
+    moveVariables(part, from, by);
+}
+
+/// A function's own variables come behind those of the module, of which more may have been declared since.
+void ModuleParser::renumber() {
+  for (size_t i = 0; i < known.size(); ++i)
+    if (const size_t later = module.variables.size() - known[i]; later != 0)
+      for (Instruction &instruction : module.functions[i].code)
+        for (Operand &operand : instruction.operands)
+          moveVariables(operand, known[i], later);
 }
 
 } // namespace

@@ -38,6 +38,19 @@ TEST(Calls, EachLaneHasParametersOfItsOwn) {
   }
 }
 
+TEST(Calls, VariablesOfTheModuleStandBetweenFunctions) {
+  std::vector<uint32_t> out;
+  const std::string between = ".shared .b32 kept;\n.func g(.param .b32 x)\n{ .reg .b32 %r; ld.param.b32 %r, [x]; "
+                              "st.shared.b32 [kept], %r; ret; }\n.shared .b32 other[3];\n";
+  ASSERT_EQ(
+      run(halved + between,
+          "mov.b32 %r1, 100; mov.b32 %r2, 2;\n" + call +
+              "{ .param .b32 a; st.param.b32 [a], %r0; call g, (a); }\nmov.b32 %r0, 0; ld.shared.b32 %r0, [kept];",
+          out),
+      "");
+  EXPECT_EQ(out[31], 26u);
+}
+
 TEST(Calls, OnlyLanesThatCallDo) {
   std::vector<uint32_t> out;
   const std::string some =

@@ -81,6 +81,25 @@ TEST(Parse, ReadsOperandsOfAllKinds) {
   EXPECT_EQ(code[1].spelling(), "setp.lt.and.s32");
 }
 
+TEST(Parse, VariablesMayStandBehindAFunction) {
+  const Module module = parsed(moduleOf("{ .param .b64 own; ld.v2.b32 {%r0, _}, [own+-8];\nmov.u64 %d1, tile; }\n"
+                                        "ld.param.u64 %d0, [in];") +
+                               ".global .b8 later[64];\n.entry l(.param .u64 x) { .reg .b64 %d;\n"
+                               "mov.u64 %d, later; ld.param.u64 %d, [x]; }\n.shared .b8 last[4];\n");
+  const auto named = [&](const char *function, size_t instruction) {
+    const Function &of = *module.find(function);
+    const Operand &operand = of.code[instruction].operands[1];
+    const Operand &variable = operand.kind == Operand::Kind::Address ? operand.parts[0] : operand;
+    EXPECT_EQ(variable.kind, Operand::Kind::Variable);
+    return module.variable(of, variable.index).name;
+  };
+  EXPECT_EQ(named("k", 0), "own");
+  EXPECT_EQ(named("k", 1), "tile");
+  EXPECT_EQ(named("k", 2), "in");
+  EXPECT_EQ(named("l", 0), "later");
+  EXPECT_EQ(named("l", 1), "x");
+}
+
 TEST(Parse, SkipsWhatIsForDebuggers) {
   const Module module = parsed(
       ".version 8.0\n.target sm_80\n.file 1 \"k.cu\"\n.entry k()\n{\n.loc 1 2 3\nret;\n}\n.section .debug_str\n{\n"
