@@ -9,6 +9,8 @@
 #include "Inline.h"
 #include "base/Utf8.h"
 
+#include <tuple>
+
 namespace k2c::ptx {
 
 namespace {
@@ -130,6 +132,14 @@ void Inliner::call(const Instruction &instruction, const Instruction &copied, si
       parameters.size() != called->parameters.size())
     return fail(instruction, "does not call '" + shortened(name) + "' with a .param variable for each of its own",
                 "let them agree");
+  for (const auto &[what, count, most] :
+       {std::tuple("registers", made.registers.size() + called->registers.size(), maxRegisters),
+        std::tuple("variables", made.variables.size() + called->variables.size() - results.size(), maxVariables)})
+    if (count > most)
+      return fail(instruction,
+                  "brings the kernel to " + std::to_string(count) + " " + what + ", and there may be " +
+                      std::to_string(most),
+                  "call fewer functions");
   const size_t own = module.variables.size() + made.parameters.size();
   variables = parameters;
   variables.insert(variables.end(), results.begin(), results.end());

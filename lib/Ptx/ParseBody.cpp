@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "ParseBody.h"
+#include "Inline.h"
 #include "base/Utf8.h"
 
 #include <map>
@@ -13,7 +14,6 @@ namespace k2c::ptx {
 
 namespace {
 
-constexpr uint64_t maxRegisters = 1 << 17;
 constexpr size_t maxDepth = 64;
 
 /// What a name means.

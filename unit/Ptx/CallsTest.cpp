@@ -92,6 +92,23 @@ TEST(Calls, AFunctionIsNotCalledTooOften) {
                    "makes the kernel longer than 1048576 instructions; call fewer functions"));
 }
 
+TEST(Calls, WhatFunctionsDeclareIsBounded) {
+  std::vector<uint32_t> out;
+  const std::string wide = ".func f() { .reg .b64 %w<100000>; ret; }\n";
+  EXPECT_EQ(run(wide, "mov.b32 %r0, 1;\ncall f;", out), "");
+  EXPECT_EQ(run(wide, "mov.b32 %r0, 1;\ncall f;\ncall f;", out),
+            "test.ptx:12: 'k': 'call' brings the kernel to 200096 registers, and there may be 131072; call fewer "
+            "functions");
+  std::string many = ".func f() {\n";
+  for (int i = 0; i < 1000; ++i)
+    many += ".local .b8 v" + std::to_string(i) + "[0];\n";
+  many += "}\n.func g() {\n";
+  for (int i = 0; i < 132; ++i)
+    many += "call f;\n";
+  EXPECT_TRUE(says(run(many + "}\n", "call g;", out),
+                   "'k': 'call' brings the kernel to 132000 variables, and there may be 131072; call fewer functions"));
+}
+
 const std::string table = "T: .branchtargets A, B, A, C;\n";
 const std::string cases = "A: mov.b32 %r0, 10; bra End;\nB: mov.b32 %r0, 20; bra End;\nC: mov.b32 %r0, 30;\nEnd:\n";
 
