@@ -126,8 +126,13 @@ void Inliner::call(const Instruction &instruction, const Instruction &copied, si
   if (!called)
     return fail(instruction, "calls '" + shortened(name) + "', which has no body here",
                 "leave it out; registers cannot be called");
-  if (depth >= maxDepth || ++calls > maxCalls)
+  if (depth >= maxDepth)
     return fail(instruction, "calls functions " + std::to_string(maxDepth) + " deep", "let none call itself");
+  if (++calls > maxCalls)
+    return fail(instruction,
+                "is call " + std::to_string(calls) +
+                    " of the kernel, those of what it calls included, and there may be " + std::to_string(maxCalls),
+                "call fewer functions");
   if (!isKnown || called->isEntry || results.size() != called->results.size() ||
       parameters.size() != called->parameters.size())
     return fail(instruction, "does not call '" + shortened(name) + "' with a .param variable for each of its own",
