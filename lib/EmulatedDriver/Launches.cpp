@@ -17,8 +17,6 @@ namespace {
 /// Of blocks in a cluster, without an attribute that k2c does not use.
 constexpr uint64_t maxCluster = 8;
 
-uint64_t product(const ptx::Extent &extent) { return uint64_t(extent[0]) * extent[1] * extent[2]; }
-
 /// Sets the cluster from attributes, of which none may be another.
 CUresult readAttributes(const CUlaunchConfig &config, ptx::Extent &cluster) {
   if (config.numAttrs != 0 && !config.attrs)
@@ -27,7 +25,7 @@ CUresult readAttributes(const CUlaunchConfig &config, ptx::Extent &cluster) {
     const CUlaunchAttribute &attribute = config.attrs[i];
     if (attribute.id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION) {
       cluster = {attribute.value.clusterDim.x, attribute.value.clusterDim.y, attribute.value.clusterDim.z};
-      if (product(cluster) == 0)
+      if (ptx::product(cluster) == 0)
         return CUDA_ERROR_INVALID_CLUSTER_SIZE;
     } else if (attribute.id != CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION) {
       return refuse(CUDA_ERROR_NOT_SUPPORTED, "launch attribute " + std::to_string(static_cast<int>(attribute.id)) +
@@ -39,19 +37,19 @@ CUresult readAttributes(const CUlaunchConfig &config, ptx::Extent &cluster) {
 
 CUresult checkShape(const ptx::Function &function, const KernelLaunch &launch) {
   const ptx::Extent &grid = launch.grid, &block = launch.block;
-  if (product(grid) == 0 || grid[0] > 0x7fffffff || grid[1] > 65535 || grid[2] > 65535 || product(block) == 0 ||
-      product(block) > 1024 || block[2] > 64)
+  if (ptx::product(grid) == 0 || grid[0] > 0x7fffffff || grid[1] > 65535 || grid[2] > 65535 ||
+      ptx::product(block) == 0 || ptx::product(block) > 1024 || block[2] > 64)
     return CUDA_ERROR_INVALID_VALUE;
-  const uint64_t maximal = product(function.maximalThreads);
-  if ((product(function.requiredThreads) != 0 && block != function.requiredThreads) ||
-      (maximal != 0 && product(block) > maximal))
+  const uint64_t maximal = ptx::product(function.maximalThreads);
+  if ((ptx::product(function.requiredThreads) != 0 && block != function.requiredThreads) ||
+      (maximal != 0 && ptx::product(block) > maximal))
     return CUDA_ERROR_INVALID_VALUE;
   const ptx::Extent &required = function.requiredCluster;
-  const ptx::Extent &cluster = product(launch.cluster) != 0 ? launch.cluster : required;
-  if (product(cluster) == 0)
+  const ptx::Extent &cluster = ptx::product(launch.cluster) != 0 ? launch.cluster : required;
+  if (ptx::product(cluster) == 0)
     return CUDA_SUCCESS;
   const bool isWhole = grid[0] % cluster[0] == 0 && grid[1] % cluster[1] == 0 && grid[2] % cluster[2] == 0;
-  if (!isWhole || product(cluster) > maxCluster || (product(required) != 0 && cluster != required))
+  if (!isWhole || ptx::product(cluster) > maxCluster || (ptx::product(required) != 0 && cluster != required))
     return CUDA_ERROR_INVALID_CLUSTER_SIZE;
   return CUDA_SUCCESS;
 }

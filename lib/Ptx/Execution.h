@@ -322,7 +322,6 @@ Outcome fenceProxy(Machine &machine, Warp &warp, const Operation &operation, uin
 
 /// "(0, 1, 0)"
 std::string text(const Extent &extent);
-uint64_t product(const Extent &extent);
 
 /// What a CTA may have, static and dynamic; a device gives 227 KiB of it.
 constexpr uint64_t maxSharedBytes = uint64_t(227) << 10;

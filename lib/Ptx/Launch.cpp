@@ -12,8 +12,6 @@ std::string text(const Extent &extent) {
   return "(" + std::to_string(extent[0]) + ", " + std::to_string(extent[1]) + ", " + std::to_string(extent[2]) + ")";
 }
 
-uint64_t product(const Extent &extent) { return uint64_t(extent[0]) * extent[1] * extent[2]; }
-
 Machine::Machine(const Program &program, const Launch &launch, GlobalMemory &memory, const Options &options)
     : program(program), launch(launch), options(options), random(options.seed), memory(memory) {}
 

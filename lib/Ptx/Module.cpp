@@ -40,6 +40,12 @@ std::string Instruction::spelling() const {
   return text;
 }
 
+uint64_t product(const Extent &extent) {
+  const uint64_t plane = uint64_t(extent[0]) * extent[1];
+  uint64_t all = 0;
+  return __builtin_mul_overflow(plane, uint64_t(extent[2]), &all) ? ~uint64_t(0) : all;
+}
+
 const Variable &Module::variable(const Function &function, VariableId id) const {
   if (id < variables.size())
     return variables[id];

@@ -51,7 +51,7 @@ uint32_t Machine::launchedRegisters() const {
   const uint64_t threads = std::max(product(kernel.requiredThreads), product(kernel.maximalThreads));
   if (threads == 0)
     return 0;
-  const uint64_t each = ofMultiprocessor / (threads * std::max<uint64_t>(1, kernel.minimalCtas));
+  const uint64_t each = ofMultiprocessor / threads / std::max(uint32_t(1), kernel.minimalCtas);
   return static_cast<uint32_t>(std::min(most, each / unit * unit));
 }
 

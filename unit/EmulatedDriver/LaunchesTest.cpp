@@ -67,6 +67,26 @@ TEST(Launches, AKernelThatDoesNotEndTimesOut) {
   EXPECT_TRUE(says(text, "no warp can go on"));
 }
 
+TEST(Launches, ABlockIsAsTheKernelSays) {
+  const auto launched = [](const std::string &directive, unsigned threads) {
+    std::string entry = entryOf("k", "ret;");
+    entry.insert(entry.find('\n'), "\n" + directive);
+    int error = -1;
+    const std::string text = run({}, [&](TestDriver &driver) {
+      const CUkernel kernel = driver.kernel(driver.library(entry), "k");
+      std::printf("ERROR %d\n", driver.launch(kernel, driver.stream(), 1, threads, 0));
+    });
+    std::sscanf(text.c_str() + text.find("ERROR"), "ERROR %d", &error);
+    return error;
+  };
+  const std::string most = "2147483648, 2147483648, 2147483648"; // which is 0 in 64 bits
+  EXPECT_EQ(launched(".reqntid 128", 128), CUDA_SUCCESS);
+  EXPECT_EQ(launched(".reqntid 64, 2", 128), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(launched(".reqntid " + most, 128), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(launched(".maxntid 127", 128), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(launched(".maxntid " + most, 128), CUDA_SUCCESS);
+}
+
 TEST(Launches, CopiesReachAKernelThatRuns) {
   run({}, [](TestDriver &driver) {
     const CUstream waits = driver.stream(), tells = driver.stream();

@@ -129,6 +129,8 @@ TEST(LitmusState, RegistersOfWarpgroups) {
   EXPECT_EQ(ofWarpgroups(registers("136", "216"), ""), ""); // nothing says what it begins with
   EXPECT_EQ(ofWarpgroups(registers("24", "104"), ".reqntid 256, 1, 1 .minnctapersm 4"), "");
   EXPECT_TRUE(says(ofWarpgroups(registers("24", "112"), ".reqntid 256, 1, 1 .minnctapersm 4"), "no warp can go on"));
+  const std::string none = ".maxntid 2147483648, 4 .minnctapersm 2147483648"; // together 0 in 64 bits
+  EXPECT_EQ(ofWarpgroups(registers("136", "216"), none), "");
 }
 
 TEST(LitmusState, AWarpgroupAsksAsOne) {

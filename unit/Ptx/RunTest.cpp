@@ -153,6 +153,11 @@ TEST(Run, ALaunchIsAsTheKernelSays) {
   TestKernel bounded("ret;", ".maxntid 32");
   bounded.launch.block = {33, 1, 1};
   EXPECT_TRUE(says(bounded.run(), "is of blocks of up to 32 threads and is launched with 33; launch fewer"));
+  const std::string most = "2147483648, 2147483648, 2147483648"; // which is 0 in 64 bits
+  EXPECT_TRUE(says(TestKernel("ret;", ".reqntid " + most).run(),
+                   "is of blocks of (2147483648, 2147483648, 2147483648) and is launched in blocks of (1, 1, 1)"));
+  EXPECT_TRUE(says(TestKernel("ret;", ".reqnctapercluster " + most).run(), "cannot run with a grid of (1, 1, 1)"));
+  EXPECT_EQ(TestKernel("ret;", ".maxntid " + most).run(), "");
   Expected<Module> module = parse(moduleOf("ret;"), "test.ptx");
   ASSERT_TRUE(module);
   Expected<Kernel> kernel = Kernel::decode(*module, "k");

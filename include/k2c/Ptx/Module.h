@@ -100,6 +100,8 @@ struct Register {
 
 /// Threads or CTAs along three axes; 0: not said.
 using Extent = std::array<uint32_t, 3>;
+/// How many in all; the greatest number where there are more.
+uint64_t product(const Extent &extent);
 
 struct Function {
   std::string name;
