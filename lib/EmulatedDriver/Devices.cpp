@@ -56,14 +56,6 @@ template <class T> CUresult give(T *to, T value) {
   return CUDA_SUCCESS;
 }
 
-/// What needs no driver that is initialized.
-template <class Body> CUresult enterAlways(Entry entry, Body body) {
-  Driver &driver = Driver::get();
-  const std::lock_guard<std::mutex> lock(driver.mutex);
-  const CUresult error = driver.begin(entry);
-  return error == CUDA_SUCCESS ? body(driver) : error;
-}
-
 template <class Body> CUresult enterDevice(Entry entry, CUdevice device, Body body) {
   return enter(entry, [&](Driver &driver) {
     return driver.isDevice(device) ? body(driver, driver.devices[static_cast<size_t>(device)])

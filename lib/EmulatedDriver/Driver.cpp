@@ -39,13 +39,13 @@ CUresult Driver::initialize(unsigned flags) {
   return CUDA_SUCCESS;
 }
 
-CUresult Driver::begin(Entry entry) {
+void Driver::begin(Entry entry) {
   const uint64_t calls = ++statistics.calls[static_cast<size_t>(entry)];
   ++statistics.allCalls;
   const Failure &failure = settings.failure;
-  if (failure.entry ? entry == *failure.entry && calls == failure.call : statistics.allCalls == failure.call)
-    return failure.error;
-  return CUDA_SUCCESS;
+  const bool fails =
+      failure.entry ? entry == *failure.entry && calls == failure.call : statistics.allCalls == failure.call;
+  failing = fails ? failure.error : CUDA_SUCCESS;
 }
 
 Context *Driver::current(CUresult &error) {

@@ -103,8 +103,8 @@ public:
   static Driver &get();
 
   CUresult initialize(unsigned flags);
-  /// Counts a call; the error that it has to give.
-  CUresult begin(Entry entry);
+  /// Counts a call, and chooses whether it fails.
+  void begin(Entry entry);
   /// The context that this thread has chosen; null with `error` set: none that is of use.
   Context *current(CUresult &error);
   /// A stream, an event that are of use; null with `error` set.
@@ -138,6 +138,7 @@ public:
   Memory memory;
   Queue queue;
   Statistics statistics;
+  CUresult failing = CUDA_SUCCESS; ///< the error that the call has to give
 
 private:
   Driver();
@@ -158,19 +159,36 @@ extern thread_local uint64_t currentContext;
 /// Says on stderr what no error code says, and gives `error`.
 CUresult refuse(CUresult error, const std::string &message);
 
-/// Calls `body(driver)` for an entry point that needs an initialized driver.
-template <class Body> CUresult enter(Entry entry, Body body) {
+/// Whether a call that fails gives back or ends what it is for all the same: its error is of earlier work.
+constexpr bool endsSomething(Entry entry) {
+  return entry == Entry::cuDevicePrimaryCtxRelease_v2 || entry == Entry::cuMemFree_v2 ||
+         entry == Entry::cuMemFreeHost || entry == Entry::cuStreamDestroy_v2 || entry == Entry::cuEventDestroy_v2 ||
+         entry == Entry::cuLibraryUnload || entry == Entry::cuStreamEndCapture || entry == Entry::cuGraphDestroy ||
+         entry == Entry::cuGraphExecDestroy;
+}
+
+/// Calls `body(driver)` for an entry point that needs no initialized driver.
+template <class Body> CUresult enterAlways(Entry entry, Body body) {
   Driver &driver = Driver::get();
   const std::lock_guard<std::mutex> lock(driver.mutex);
-  if (const CUresult error = driver.begin(entry); error != CUDA_SUCCESS)
-    return error;
-  if (!driver.isInitialized)
-    return CUDA_ERROR_NOT_INITIALIZED;
-  try {
-    return body(driver);
-  } catch (const std::bad_alloc &) {
-    return CUDA_ERROR_OUT_OF_MEMORY;
-  }
+  driver.begin(entry);
+  if (driver.failing != CUDA_SUCCESS && !endsSomething(entry))
+    return driver.failing;
+  const CUresult result = body(driver);
+  return driver.failing != CUDA_SUCCESS ? driver.failing : result;
+}
+
+/// The same for one that needs it.
+template <class Body> CUresult enter(Entry entry, Body body) {
+  return enterAlways(entry, [&](Driver &driver) {
+    if (!driver.isInitialized)
+      return CUDA_ERROR_NOT_INITIALIZED;
+    try {
+      return body(driver);
+    } catch (const std::bad_alloc &) {
+      return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+  });
 }
 
 /// The same with `body(driver, context)` for one that needs a context, too.

@@ -113,7 +113,7 @@ CUresult cuStreamEndCapture(CUstream handle, CUgraph *graph) {
     const bool isInvalid = capture->isInvalid, isWhole = areJoined(capture->graph, stream.nodes);
     Graph captured = std::move(capture->graph);
     driver.endCapture(stream.capture);
-    if (isInvalid)
+    if (isInvalid || driver.failing != CUDA_SUCCESS)
       return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
     if (!isWhole)
       return CUDA_ERROR_STREAM_CAPTURE_UNJOINED;
