@@ -8,6 +8,7 @@
 #include "base/CudaDriver.h"
 #include "base/Error.h"
 #include <memory>
+#include <optional>
 #include <string>
 
 namespace k2c {
@@ -37,6 +38,18 @@ public:
     const CUresult result = (cuda.*function)(arguments...);
     return result == CUDA_SUCCESS ? Status() : Status(failure(callName<function>, result));
   }
+  /// Calls what gives something back, or waits so that it can be. Its failure ends nothing, and is kept.
+  template <auto function, class... Arguments> void giveBack(Arguments... arguments) const {
+    if (!isAbandoned)
+      keep(call<function>(arguments...));
+  }
+  /// Keeps what failed, if nothing is kept yet.
+  void keep(Status done) const {
+    if (!done && unreturned && !*unreturned)
+      *unreturned = done.takeError();
+  }
+  /// Failures are kept in `place`; null: nowhere.
+  void keepIn(std::optional<Error> *place) const { unreturned = place; }
   /// What `call` returned, as an error of this device.
   Error failure(const char *call, CUresult result) const;
 
@@ -54,6 +67,7 @@ private:
   std::unique_ptr<void, Closer> handle;
   Cuda cuda;
   mutable bool isAbandoned = false;
+  mutable std::optional<Error> *unreturned = nullptr;
 };
 
 } // namespace k2c

@@ -35,8 +35,8 @@ GpuContext::GpuContext(GpuContext &&other) noexcept
     : driver(other.driver), facts(std::move(other.facts)), context(std::exchange(other.context, nullptr)) {}
 
 GpuContext::~GpuContext() {
-  if (context && !driver->abandoned())
-    driver->entries().cuDevicePrimaryCtxRelease_v2(facts.device);
+  if (context)
+    driver->giveBack<&Cuda::cuDevicePrimaryCtxRelease_v2>(facts.device);
 }
 
 Status GpuContext::makeCurrent() const { return driver->call<&Cuda::cuCtxSetCurrent>(context); }

@@ -21,8 +21,8 @@ public:
     return *this;
   }
   ~Owned() {
-    if (handle != Handle() && !driver->abandoned())
-      (driver->entries().*release)(handle);
+    if (handle != Handle())
+      driver->giveBack<release>(handle);
   }
   Handle get() const { return handle; }
 

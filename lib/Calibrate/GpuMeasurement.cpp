@@ -354,8 +354,8 @@ Expected<GpuRates> ratesOf(const GpuTimings &timings, const GpuKernels &kernels)
   return rates;
 }
 
-Expected<GpuTimings> measureGpu(const Driver &driver, const GpuFacts &gpu, const GpuKernels &kernels,
-                                const MeasureOptions &options) {
+static Expected<GpuTimings> measure(const Driver &driver, const GpuFacts &gpu, const GpuKernels &kernels,
+                                    const MeasureOptions &options) {
   constexpr int64_t minRounds = 3;
   Expected<GpuContext> context = GpuContext::retain(driver, gpu);
   if (!context)
@@ -375,6 +375,17 @@ Expected<GpuTimings> measureGpu(const Driver &driver, const GpuFacts &gpu, const
   }
   if (Status right = bench.check(); !right)
     return right.takeError();
+  return timings;
+}
+
+Expected<GpuTimings> measureGpu(const Driver &driver, const GpuFacts &gpu, const GpuKernels &kernels,
+                                const MeasureOptions &options) {
+  std::optional<Error> unreturned;
+  driver.keepIn(&unreturned);
+  Expected<GpuTimings> timings = measure(driver, gpu, kernels, options);
+  driver.keepIn(nullptr);
+  if (timings && unreturned)
+    return *unreturned;
   return timings;
 }
 

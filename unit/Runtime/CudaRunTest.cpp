@@ -148,6 +148,14 @@ TEST(CudaCommands, EndWithExit3WhereTheDeviceFails) {
               "(32.77 KB) for cache\n");
   }
   {
+    const DriverSays says("fail=cuMemFree_v2:1:700");
+    const Outcome outcome = runOnFake(gpu, with({"logits", "--json"})); // which has printed them
+    EXPECT_EQ(outcome.exitCode, 3);
+    EXPECT_NE(outcome.out, "");
+    EXPECT_EQ(outcome.err, "run: error: cuMemFree_v2: failed with CUDA_ERROR_ILLEGAL_ADDRESS (700), an illegal memory "
+                           "access was encountered\n");
+  }
+  {
     const DriverSays says("hang=2");
     EXPECT_EQ(
         failing(3, runOnFake(gpu, with({"logits", "--deadline", "0.05"}))),

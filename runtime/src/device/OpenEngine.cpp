@@ -31,6 +31,7 @@ CudaOptions onCudaOf(const DeviceOptions &options) {
   onCuda.deadline = options.deadline;
   onCuda.trust = options.onCpu.trust;
   onCuda.captures.choice = options.captures;
+  onCuda.unreturned = options.unreturned;
   return onCuda;
 }
 

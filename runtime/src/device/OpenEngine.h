@@ -17,7 +17,8 @@ struct DeviceOptions {
   std::vector<int64_t> devices;
   std::optional<uint64_t> emulatedSeed;
   std::optional<std::chrono::nanoseconds> deadline;
-  CaptureChoice captures; ///< what a command will capture
+  CaptureChoice captures;                     ///< what a command will capture
+  std::optional<Error> *unreturned = nullptr; ///< of a GPU, as CudaOptions has it
 };
 
 /// An engine, and the device it has.

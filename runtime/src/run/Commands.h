@@ -30,6 +30,7 @@ struct RunOptions {
   bool json = false;
   ProcessRank *process = nullptr; ///< where ranks are processes: rank 0, or any that runs the command; outlives it
   bool isOfAllRanks = false;      ///< every rank runs the command; else rank 0, and others take part in its steps
+  std::optional<Error> *unreturned = nullptr; ///< what the end of a GPU fails with; outlives the command
 };
 
 /// What main runs after parsing. Results go to stdout; a failure is main's to print.

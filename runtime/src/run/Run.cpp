@@ -59,6 +59,7 @@ DeviceOptions devicesOf(const RunOptions &options) {
   devices.driver = options.driver;
   devices.devices = options.devices;
   devices.emulatedSeed = options.emulatedSeed;
+  devices.unreturned = options.unreturned;
   if (options.deadline)
     devices.deadline = deadlineOf(options);
   return devices;

@@ -102,7 +102,8 @@ static void endWithoutMemory() {
   otherwise();
 }
 
-static int runCommand(const Command &command) {
+/// `unreturned`: what the end of the command's device may fail with.
+static int runCommand(const Command &command, const std::optional<Error> &unreturned) {
   Status done;
   otherwise = std::set_terminate(endWithoutMemory);
   try {
@@ -112,6 +113,8 @@ static int runCommand(const Command &command) {
   } catch (const std::exception &unexpected) {
     done = Error{K2RT_SYSTEM, "run", shortened(unexpected.what(), maxQuoted), ""};
   }
+  if (done && unreturned)
+    done = *unreturned;
   if (done && (std::fflush(stdout) != 0 || std::ferror(stdout) != 0))
     done = Error{K2RT_SYSTEM, "standard output", "cannot be written", ""};
   return done ? 0 : report(done.error());
@@ -142,7 +145,9 @@ int main(int argc, char **argv) {
   CLI::App app("Runs the model compiled into this bundle.", "run");
   RunOptions options;
   Command command;
+  std::optional<Error> unreturned;
   options.folder = folder;
+  options.unreturned = &unreturned;
   describe(app);
   app.add_option("--bundle", options.folder, "the bundle's folder (default: the folder of this program)")
       ->check(notEmpty());
@@ -157,7 +162,7 @@ int main(int argc, char **argv) {
       std::fputs(usageError(app, argc, wrong).c_str(), stderr);
     return 2;
   }
-  const int code = runCommand([&] { return overTransport(app, command, options); });
+  const int code = runCommand([&] { return overTransport(app, command, options); }, unreturned);
   endJob(code, options);
   return code;
 }

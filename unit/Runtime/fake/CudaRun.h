@@ -14,8 +14,14 @@ namespace k2c::runtime {
 /// One run of a few prompts.
 class CudaRun : public testing::Test {
 protected:
-  /// What it fails with; "": nothing.
+  /// What it, or else its end, fails with; "": nothing.
   std::string run(const FakeBundle &fake, const std::function<void(Engine &, Scheduler &)> &before = {}) {
+    unreturned.reset();
+    devices.unreturned = &unreturned;
+    const std::string said = runToItsEnd(fake, before);
+    return said.empty() && unreturned ? ended(*unreturned) : said;
+  }
+  std::string runToItsEnd(const FakeBundle &fake, const std::function<void(Engine &, Scheduler &)> &before) {
     tokens.clear();
     Expected<Bundle> bundle = Bundle::open(fake.folder);
     if (!bundle)
@@ -56,6 +62,7 @@ protected:
   }
 
   FakeCuda cuda;
+  std::optional<Error> unreturned; ///< of the last run
   DeviceOptions devices;
   EngineOptions options;
   k2rt_ir_sampling sampling = {0, 1, 0, 0, 0, 0, 0};

@@ -13,7 +13,7 @@ namespace k2c::runtime {
 
 inline const std::string fakeDriver = std::string(K2RT_FAKE_FOLDER) + "/fake_cuda.so";
 
-/// Entry points that give something back, or wait so that it can be: their failures are nobody's.
+/// Entry points that give something back, or wait so that it can be: their failures are said where nothing else is.
 inline bool givesBack(const std::string &entryPoint) {
   static const std::set<std::string> all = {"cuDevicePrimaryCtxRelease_v2", "cuMemFree_v2",      "cuMemFreeHost",
                                             "cuStreamDestroy_v2",           "cuEventDestroy_v2", "cuLibraryUnload",

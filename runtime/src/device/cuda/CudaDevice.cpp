@@ -68,6 +68,7 @@ Expected<std::unique_ptr<CudaDevice>> CudaDevice::create(const Bundle &bundle, c
   Expected<std::unique_ptr<Driver>> driver = openDriver(bundle.folder, wanted, options);
   if (!driver)
     return driver.takeError();
+  (*driver)->keepIn(options.unreturned);
   Expected<GpuFacts> gpu = readGpu(**driver, options.device);
   if (!gpu)
     return gpu.takeError();
@@ -91,12 +92,10 @@ Expected<std::unique_ptr<CudaDevice>> CudaDevice::create(const Bundle &bundle, c
 CudaDevice::~CudaDevice() {
   if (driver->abandoned())
     return;
-  (void)context.makeCurrent();                      // who destroys it may be another thread
+  driver->keep(context.makeCurrent());              // who destroys it may be another thread
   while (collected < submitted && waitForKernels()) // of a step that nobody wants, up to the deadline
     ++collected;
-  if (driver->abandoned())
-    return;
-  (void)driver->call<&Cuda::cuCtxSynchronize>();
+  driver->giveBack<&Cuda::cuCtxSynchronize>();
 }
 
 Expected<std::byte *> CudaDevice::allocate(int64_t bytes, const char *purpose, MemoryUse use) {

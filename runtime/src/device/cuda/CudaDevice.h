@@ -36,6 +36,7 @@ struct CudaOptions {
   std::optional<std::chrono::nanoseconds> deadline; ///< of a step; none: a minute, with the emulated driver no end
   bool trust = false;                               ///< leaves the hashes of the weights unchecked
   StepCaptures captures;                            ///< what steps will have
+  std::optional<Error> *unreturned = nullptr;       ///< what the device's end fails with, which it outlives
 };
 
 /// The driver that a bundle in `folder` is to run on, of `device` as its manifest says.
