@@ -71,6 +71,20 @@ Status addLaunch(const BundleFolder &bundle, const LaunchFacts &facts, const Com
   return bundle.addLaunch(facts);
 }
 
+/// What several ranks need beside the program: where experts are, and what starts them.
+Status addRanks(const CompilePipeline &pipeline, const Inputs &inputs, const CompileOptions &options,
+                const BundleFolder &bundle, const ProgramFacts &program, BundleFacts &facts) {
+  if (inputs.planOptions.layout.dividesExperts()) {
+    facts.placement = inputs.placement;
+    facts.placementText = placementText(placedModel(inputs.spec, inputs.planOptions.layout), inputs.placement);
+    if (Status status = bundle.write(placementFile, facts.placementText); !status)
+      return status;
+  }
+  const LaunchFacts launch{inputs.spec.name, program.ranks, facts.nodes, program.cores,
+                           pipeline.plan().memory.total().value + facts.codeBytes};
+  return addLaunch(bundle, launch, options);
+}
+
 Status fillBundle(CompilePipeline &pipeline, Inputs &inputs, const CompileOptions &options,
                   const BundleFolder &bundle) {
   Expected<std::string> runtime = findRuntime();
@@ -113,20 +127,12 @@ Status fillBundle(CompilePipeline &pipeline, Inputs &inputs, const CompileOption
   facts.deviceMemory = inputs.gpu ? inputs.topology.device.memory.value.value : 0;
   facts.tiers = tierNames(inputs.topology);
   facts.foldedTiers = foldedTiers(inputs.topology);
-  if (program.ranks > 1) {
+  if (program.ranks > 1 || inputs.gpu)
     if (Status status = bundle.write(topologyFile, printTopology(inputs.topology)); !status)
       return status;
-    if (inputs.planOptions.layout.dividesExperts()) {
-      facts.placement = inputs.placement;
-      facts.placementText = placementText(placedModel(inputs.spec, inputs.planOptions.layout), inputs.placement);
-      if (Status status = bundle.write(placementFile, facts.placementText); !status)
-        return status;
-    }
-    const LaunchFacts launch{inputs.spec.name, program.ranks, facts.nodes, program.cores,
-                             pipeline.plan().memory.total().value + facts.codeBytes};
-    if (Status status = addLaunch(bundle, launch, options); !status)
+  if (program.ranks > 1)
+    if (Status status = addRanks(pipeline, inputs, options, bundle, program, facts); !status)
       return status;
-  }
   if (Status status = bundle.write("manifest.json", manifestText(inputs.spec, pipeline.plan(), program, facts));
       !status)
     return status;

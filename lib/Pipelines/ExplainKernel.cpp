@@ -1,10 +1,12 @@
 //===- ExplainKernel.cpp - One kernel of a bundle, in every form ----------===//
 //
 // From the compile that the bundle records: the kern.func and the roof of the scheduled form, the code of the runtime
-// form, every remark that names the kernel. From program.so: the machine code; of a GPU's kernel the PTX beside it.
+// form. From remarks.txt: every line that names the kernel, since a compile of today does not know what rates the
+// machine had. From program.so: the machine code; of a GPU's kernel the PTX beside it.
 //
 // The roof is the planner's (k2c/Planner/StepCost.h), for one kernel: FLOP at the peak rate of all cores, weights and
-// cache at the bandwidth of memory; activations are counted beside, as they stay in caches.
+// cache at the bandwidth of memory; activations are counted beside, as they stay in caches. A GPU's rate is that of its
+// FMAs, as no kernel multiplies with tensor cores.
 //
 //===----------------------------------------------------------------------===//
 #include "k2c/Pipelines/ExplainKernel.h"
@@ -89,14 +91,22 @@ KernelRoof roofOf(const char *name, const Prediction &step, const Plan &plan, co
   return roof;
 }
 
-Status readMachine(const ExplainKernelOptions &options, DType compute, ExplainedKernel &explained) {
-  Expected<Topology> topology = loadTopology(options.topology);
+/// Where nobody names one: of a GPU that of the bundle, else this machine.
+std::string machineOf(const ExplainKernelOptions &options, const Inputs &inputs) {
+  if (!options.topology.empty())
+    return options.topology;
+  return inputs.gpu ? (std::filesystem::path(options.bundle) / topologyFile).string() : "host";
+}
+
+Status readMachine(const ExplainKernelOptions &options, const Inputs &inputs, ExplainedKernel &explained) {
+  Expected<Topology> topology = loadTopology(machineOf(options, inputs));
   if (!topology)
     return topology.takeError();
   if (Status status = checkCompiles(*topology); !status)
     return status;
   const Device &device = topology->device;
-  const Sourced<FlopRate> &rate = compute == DType::BF16 ? device.bf16 : device.f32;
+  const bool multipliesBf16 = device.kind == DeviceKind::Cpu && inputs.planOptions.compute == DType::BF16;
+  const Sourced<FlopRate> &rate = multipliesBf16 ? device.bf16 : device.f32;
   explained.machine = topology->name;
   explained.cores = device.cores;
   explained.arithmetic = {device.whole(rate.value), rate.source};
@@ -136,7 +146,7 @@ Expected<ExplainedKernel> explainKernel(const ExplainKernelOptions &options) {
   if (!recorded)
     return recorded.takeError();
   ExplainedKernel explained;
-  if (Status status = readMachine(options, recorded->inputs.planOptions.compute, explained); !status)
+  if (Status status = readMachine(options, recorded->inputs, explained); !status)
     return status.takeError();
   CompilePipeline pipeline(recorded->inputs, recorded->options);
   if (Status status = compileAgain(pipeline, *recorded); !status)
@@ -152,7 +162,10 @@ Expected<ExplainedKernel> explainKernel(const ExplainKernelOptions &options) {
                      roofOf("decode", plan.decode, plan, **kernel, explained)};
   if (Status status = pipeline.runTo(Form::Runtime); !status)
     return status.takeError();
-  explained.remarks = remarksAbout(explained.name, pipeline.remarks());
+  Expected<std::string> remarks = readBundleRemarks(options.bundle);
+  if (!remarks)
+    return remarks.takeError();
+  explained.remarks = remarksAbout(explained.name, *remarks);
   for (const KernelCode &code : pipeline.codes())
     if (llvm::is_contained(code.kernels, explained.name)) {
       explained.code = readableCode(code.in(pipeline.module()));

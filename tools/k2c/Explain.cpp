@@ -110,9 +110,10 @@ void k2c::addExplain(CLI::App &app, std::function<int()> &run) {
   c->add_flag("--all", kernel->isWhole, "every remark of the compiler, in its order; of a kernel, all of its assembly");
   CLI::Option *name = c->add_option("--kernel", kernel->kernel,
                                     "one kernel: what it computes, tile, roofline, code, assembly of its main loop");
-  c->add_option("--topology", kernel->topology, "the machine of the roofline: a built-in topology or a file")
-      ->needs(name)
-      ->capture_default_str();
+  c->add_option(
+       "--topology", kernel->topology,
+       "the machine of the roofline: a built-in topology or a file (default: of a GPU's bundle its own, else host)")
+      ->needs(name);
   c->add_flag("--json", *asJson, "print JSON");
   c->callback([=, &run] {
     run = [=] {

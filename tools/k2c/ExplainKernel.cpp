@@ -38,7 +38,10 @@ std::string sentence(const KernelRoof &roof) {
   return launches + " in at least " + bound + "; " + activations;
 }
 
-std::string giga(double rate, const char *unit) { return formatNumber(rate * 1e-9, 4) + unit; }
+std::string rateOf(FlopRate rate) {
+  const bool isGpu = rate.value >= 1e13; // or as fast as one
+  return formatNumber(rate.value * (isGpu ? 1e-12 : 1e-9), 4) + (isGpu ? " TFLOP/s" : " GFLOP/s");
+}
 
 void printLines(const std::string &text) {
   std::stringstream lines(text);
@@ -72,8 +75,8 @@ int print(const ExplainedKernel &kernel, bool isWhole) {
   for (const std::string &remark : kernel.remarks)
     std::cout << "  " << printable(remark) << "\n";
   std::cout << "\nroofline on topology " << printable(kernel.machine) << ": " << kernel.cores
-            << (kernel.cores == 1 ? " core" : " cores") << " at " << giga(kernel.arithmetic.value.value, " GFLOP/s")
-            << " in all (" << printable(kernel.arithmetic.source) << "), " << format(kernel.memory.value) << " ("
+            << (kernel.cores == 1 ? " core" : " cores") << " at " << rateOf(kernel.arithmetic.value) << " in all ("
+            << printable(kernel.arithmetic.source) << "), " << format(kernel.memory.value) << " ("
             << printable(kernel.memory.source) << ")\n";
   for (const KernelRoof &roof : kernel.roofs)
     std::cout << "  " << stepOf(roof) << ": " << sentence(roof) << "\n";
@@ -106,7 +109,7 @@ int printJson(const ExplainedKernel &kernel) {
   std::string lines;
   for (const std::string &remark : kernel.remarks)
     lines += remark + "\n";
-  Expected<std::vector<RemarkLine>> parsed = readRemarks(lines, "remarks");
+  Expected<std::vector<RemarkLine>> parsed = readRemarks(lines, "remarks.txt, lines of " + kernel.name);
   if (!parsed)
     return fail(parsed.error());
   ordered_json remarks = ordered_json::array();

@@ -16,9 +16,9 @@ namespace k2c {
 
 struct ExplainKernelOptions {
   std::string bundle;
-  std::string kernel;            ///< its name, or the beginning of one kernel's name
-  std::string topology = "host"; ///< the machine of the roofline
-  bool isWhole = false;          ///< the assembly of all of the function, not of its main loop
+  std::string kernel;   ///< its name, or the beginning of one kernel's name
+  std::string topology; ///< the machine of the roofline; "": of a GPU's program the bundle's own, else this one
+  bool isWhole = false; ///< the assembly of all of the function, not of its main loop
 };
 
 /// All launches of a kernel in a step, against the peak rates of a machine.
@@ -39,7 +39,7 @@ struct ExplainedKernel {
   std::string symbol;                  ///< of its function in program.so
   std::vector<std::string> sharing;    ///< other kernels that run the same code
   std::string description;             ///< its kern.func
-  std::vector<std::string> remarks;    ///< those of the compile that name it
+  std::vector<std::string> remarks;    ///< of the bundle, those that name it
   std::string machine;                 ///< the topology's name
   int64_t cores = 0;                   ///< of the machine
   Sourced<FlopRate> arithmetic;        ///< peak of all cores

@@ -94,7 +94,8 @@ struct BundleFacts {
 
 /// The placement's file in a bundle.
 inline constexpr const char *placementFile = "placement.json";
-/// That of the topology, as printTopology writes it: `run links` puts what it measures in its tiers.
+/// That of the topology, as printTopology writes it, of several ranks and of GPUs: `run links` puts what it measures in
+/// its tiers, `k2c explain --kernel` has its rates.
 inline constexpr const char *topologyFile = "topology.yaml";
 
 /// Those of a CPU's features that compiled code may use: a machine must have them to run it.
