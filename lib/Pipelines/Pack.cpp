@@ -82,7 +82,8 @@ void addFolderFacts(json &manifest, const ModelSpec &spec, int64_t tokenizer, in
                       experts};
   json &reserve = manifest["memory"]["reserve_bytes"], &peak = manifest["predicted"]["peak_bytes"];
   int64_t needed = k2rt_reserve_bytes(&runtime);
-  peak = peak.get<int64_t>() - reserve.get<int64_t>() + needed;
+  if (!manifest.contains("device")) // a GPU's is without what its process takes
+    peak = peak.get<int64_t>() - reserve.get<int64_t>() + needed;
   reserve = needed;
   manifest["eos"] = spec.eos;
 }

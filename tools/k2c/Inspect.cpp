@@ -4,6 +4,7 @@
 #include "base/JsonText.h"
 #include "k2c/Pipelines/Compile.h"
 #include "k2c/Support/Units.h"
+#include <algorithm>
 #include <filesystem>
 #include <iostream>
 
@@ -15,10 +16,32 @@ namespace {
 /// A string of the manifest, for a screen.
 std::string text(const json &value) { return printable(value.get<std::string>()); }
 
-void printMemory(const json &memory) {
-  for (const auto &[name, bytes] : memory.items())
-    std::cout << "  " << shortened(name) << std::string(24 - std::min<size_t>(23, name.size()), ' ')
-              << format(Bytes(bytes.get<int64_t>())) << "\n";
+void printPart(const std::string &name, int64_t bytes) {
+  std::cout << "  " << shortened(name) << std::string(24 - std::min<size_t>(23, name.size()), ' ')
+            << format(Bytes(bytes)) << "\n";
+}
+
+/// Of a GPU's program, what is in the memory of the GPU, as `info` has it: scratch of all workers and logits are the
+/// workspace, of which a file may claim any size.
+void printGpuMemory(const json &manifest) {
+  const json &memory = manifest.at("memory"), &device = manifest.at("device");
+  const double scratch = memory.at("scratch_per_worker").get<double>() * device.at("ctas").get<double>() *
+                         device.at("workers_per_cta").get<double>();
+  std::cout << "memory    " << format(Bytes(manifest.at("predicted").at("peak_bytes").get<int64_t>()))
+            << " of the GPU\n";
+  for (const char *name : {"weights", "cache", "arena"})
+    printPart(name, memory.at(name).get<int64_t>());
+  const double workspace = scratch + memory.at("logits").get<double>();
+  printPart("workspace", static_cast<int64_t>(std::max(0.0, std::min(0x1p62, workspace))));
+  printPart("reserve, estimated", device.at("reserve_bytes").get<int64_t>());
+}
+
+void printMemory(const json &manifest) {
+  if (manifest.contains("device"))
+    return printGpuMemory(manifest);
+  std::cout << "memory\n";
+  for (const auto &[name, bytes] : manifest.at("memory").items())
+    printPart(name, bytes.get<int64_t>());
 }
 
 /// "tiers leaf, spine as spine", a line for each tier of a program that several of the topology are.
@@ -72,8 +95,8 @@ int inspect(const std::string &bundle, bool asJson) {
               << text(manifest.at("target").at("cpu")) << "\nlimits    " << shortenedJson(limits.at("step_tokens"))
               << " tokens a step, " << shortenedJson(limits.at("max_sequences")) << " sequences of "
               << shortenedJson(limits.at("max_context")) << " tokens" << rankLine(manifest) << referenceLine(manifest)
-              << "\nkernels   " << manifest.at("kernels").size() << "\nmemory\n";
-    printMemory(manifest.at("memory"));
+              << "\nkernels   " << manifest.at("kernels").size() << "\n";
+    printMemory(manifest);
   } catch (const json::exception &error) {
     return fail((std::filesystem::path(bundle) / "manifest.json").string() + ": " + parserText(error) +
                 "; compile the model again");

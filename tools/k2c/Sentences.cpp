@@ -77,10 +77,13 @@ const char *layoutText(const json &manifest) {
 void tellMemory(Story &story) {
   auto part = [&](const char *name) { return story.number((std::string("/memory/") + name).c_str()); };
   const double peak = story.number("/predicted/peak_bytes");
+  const bool isGpu = story.manifest.contains("device");
   story.tell("memory", peak,
-             "at most " + size(peak) + ", allocated once at start: weights " + percent(part("weights"), peak) +
-                 ", cache " + percent(part("cache"), peak) + ", arena of activations " + percent(part("arena"), peak) +
-                 ", the rest scratch, logits, code and the runtime's own");
+             "at most " + size(peak) + (isGpu ? " of the GPU, allocated" : ", allocated") + " once at start: weights " +
+                 percent(part("weights"), peak) + ", cache " + percent(part("cache"), peak) +
+                 ", arena of activations " + percent(part("arena"), peak) +
+                 (isGpu ? ", the rest workspace of kernels, logits and what the driver takes"
+                        : ", the rest scratch, logits, code and the runtime's own"));
   story.tell("weights", part("weights"),
              count(story.number("/model/parameters")) + " parameters, stored as " + story.string("/spec/storage") +
                  ", lie as " + size(part("weights")) + layoutText(story.manifest));

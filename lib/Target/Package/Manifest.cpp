@@ -4,11 +4,13 @@
 // kernels with a rule of their costs, which worker reads what of the weights. It states and the runtime checks
 // (runtime/src/program/Manifest.cpp): both compute the reserve by k2rt/reserve.h, planes must add up to the cache.
 //
-// Four entries are easily misread. `memory` and `limits` are of one rank, the fullest. `reserve_bytes` leaves out what
-// each worker adds, since their number is known when the program starts. `features_required` are those the target has
-// of the list that code generation may use. The numerics id is all that bits depend on besides checkpoint and tokens
-// (N0): a model without latent attention has the form "none", so that the option for it does not make two ids of one
-// program. Objects have their keys in order, so equal programs have equal manifests.
+// Five entries are easily misread. `peak_bytes` is of the memory that has the program's parts: of a GPU's program that
+// of the GPU, without the code and reserve of its process. `memory` and `limits` are of one rank, the fullest.
+// `reserve_bytes` leaves out what each worker adds, since their number is known when the program starts.
+// `features_required` are those the target has of the list that code generation may use. The numerics id is all that
+// bits depend on besides checkpoint and tokens (N0): a model without latent attention has the form "none", so that the
+// option for it does not make two ids of one program. Objects have their keys in order, so equal programs have equal
+// manifests.
 //
 //===----------------------------------------------------------------------===//
 #include "Dispersion.h"
@@ -276,7 +278,7 @@ std::string manifestText(const ModelSpec &spec, const Plan &plan, const ProgramF
                      {"prefill_tokens", plan.prefill.tokens},
                      {"decode_s", plan.decode.seconds.value},
                      {"decode_from", sourceOf(plan.decode)},
-                     {"peak_bytes", plan.memory.total().value + bundle.codeBytes}}},
+                     {"peak_bytes", plan.memory.total().value + (program.gpu ? 0 : bundle.codeBytes)}}},
                    {"ignored_keys", spec.ignoredKeys},
                    {"weights_index", "weights/index.json"}};
   if (program.gpu)
