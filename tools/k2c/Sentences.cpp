@@ -74,6 +74,16 @@ const char *layoutText(const json &manifest) {
              : " in panels of 32 output columns, which kernels of one row and of a thousand read alike";
 }
 
+/// "FP8 and bf16": in blocks with scales, and the rest.
+std::string storedText(const Story &story) {
+  const json::json_pointer blocks("/spec/quantization/stored");
+  const std::string rest = story.string("/spec/storage");
+  if (!story.manifest.contains(blocks))
+    return rest;
+  const std::string stored = story.manifest.at(blocks).get<std::string>();
+  return (stored.rfind("f8", 0) == 0 ? "FP8" : stored) + " and " + rest;
+}
+
 void tellMemory(Story &story) {
   auto part = [&](const char *name) { return story.number((std::string("/memory/") + name).c_str()); };
   const double peak = story.number("/predicted/peak_bytes");
@@ -85,8 +95,8 @@ void tellMemory(Story &story) {
                  (isGpu ? ", the rest workspace of kernels, logits and what the driver takes"
                         : ", the rest scratch, logits, code and the runtime's own"));
   story.tell("weights", part("weights"),
-             count(story.number("/model/parameters")) + " parameters, stored as " + story.string("/spec/storage") +
-                 ", lie as " + size(part("weights")) + layoutText(story.manifest));
+             count(story.number("/model/parameters")) + " parameters, stored as " + storedText(story) + ", lie as " +
+                 size(part("weights")) + layoutText(story.manifest));
   const double sequences = story.number("/limits/max_sequences"), tokens = story.number("/limits/max_context");
   story.tell("cache", part("cache"),
              size(part("cache")) + ": " + size(part("cache") / (sequences * tokens)) + " a token of " +
