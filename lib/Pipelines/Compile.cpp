@@ -149,6 +149,30 @@ Status writeBundle(CompilePipeline &pipeline, Inputs &inputs, const CompileOptio
   return status ? status : Status(bundle->abandon(status.takeError()));
 }
 
+/// The kernels of a GPU alone, in a folder or printed.
+Status emitPtx(CompilePipeline &pipeline, const Inputs &inputs, const CompileOptions &options) {
+  auto run = [&] {
+    Status status = pipeline.runTo(Form::Llvm);
+    if (status && options.remark)
+      options.remark(pipeline.remarks());
+    return status;
+  };
+  if (options.output == "-") {
+    Status status = run();
+    return status ? printPtx(pipeline, inputs, options) : std::move(status);
+  }
+  Expected<BundleFolder> folder = BundleFolder::begin(options.output, options.force, FolderContents::Ptx);
+  if (!folder)
+    return folder.takeError();
+  Status status = run();
+  if (status)
+    if (Expected<std::string> ptxas = writeGpuCode(pipeline, inputs, options, folder->path()); !ptxas)
+      status = ptxas.takeError();
+  if (status)
+    status = folder->finish();
+  return status ? std::move(status) : Status(folder->abandon(status.takeError()));
+}
+
 } // namespace
 
 Expected<Plan> planCompile(const CompileOptions &options) {
@@ -170,10 +194,10 @@ Status compile(const CompileOptions &asked) {
   if (!inputs)
     return inputs.takeError();
   CompilePipeline pipeline(*inputs, options);
+  if (options.emit == ptxForm)
+    return emitPtx(pipeline, *inputs, options);
   // The code of kernels is part of the runtime form.
-  const Form form = options.emit == kernelsForm ? Form::Runtime
-                    : options.emit == ptxForm   ? Form::Llvm
-                                                : formNamed(options.emit).value_or(Form::Program);
+  const Form form = options.emit == kernelsForm ? Form::Runtime : formNamed(options.emit).value_or(Form::Program);
   if (form == Form::Program) {
     if (options.output == "-")
       return Error{"-o -", "a program is a folder", "name one, or choose a form with --emit"};
@@ -183,10 +207,6 @@ Status compile(const CompileOptions &asked) {
     return status;
   if (options.remark)
     options.remark(pipeline.remarks());
-  if (options.emit == ptxForm) {
-    Expected<std::string> ptxas = writeGpuCode(pipeline, *inputs, options, options.output);
-    return ptxas ? Status() : Status(ptxas.takeError());
-  }
   return emitForm(pipeline, options, inputs->target);
 }
 

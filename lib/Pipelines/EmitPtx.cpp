@@ -7,12 +7,18 @@
 //   cubin/<hash>.cubin  for the architecture alone
 //   ptx/index.json      of each its kernel's name, and what ptxas says
 //
+// A folder of --emit ptx has these alone and is replaced as a whole, so that it never has files of two compiles; -o -
+// prints the texts, each behind a line with the names of its kernels.
+//
 //===----------------------------------------------------------------------===//
 #include "Stages.h"
 #include "base/File.h"
 #include "base/JsonText.h"
+#include "k2c/Support/Join.h"
 #include "k2c/Support/WriteFile.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/SmallString.h"
+#include "llvm/Support/FileSystem.h"
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
@@ -61,6 +67,15 @@ Expected<Ptxas> ptxasHere() {
   return version ? Expected<Ptxas>(Ptxas{*path, *version}) : version.takeError();
 }
 
+/// Paths of their texts.
+Expected<std::vector<std::string>> textsOf(const std::vector<Kernel> &kernels, const Inputs &inputs,
+                                           const ObjectOptions &options) {
+  std::vector<PtxJob> jobs;
+  for (const Kernel &kernel : kernels)
+    jobs.push_back(kernel.job);
+  return compilePtx(jobs, *inputs.gpu, options);
+}
+
 /// The cubins of the texts at `paths`.
 Expected<std::vector<Cubin>> cubinsOf(const std::vector<Kernel> &kernels, const std::vector<std::string> &paths,
                                       const std::string &arch, const Ptxas &ptxas, const ObjectOptions &options) {
@@ -84,12 +99,9 @@ Expected<std::string> writeGpuCode(CompilePipeline &pipeline, const Inputs &inpu
   if (!ptxas)
     return ptxas.takeError();
   const std::vector<Kernel> kernels = kernelsOf(pipeline.module(), pipeline.codes());
-  std::vector<PtxJob> jobs;
-  for (const Kernel &kernel : kernels)
-    jobs.push_back(kernel.job);
   const fs::path spare = fs::path(folder) / "ptx.objects";
   const ObjectOptions objects = objectOptions(options, spare.string());
-  Expected<std::vector<std::string>> paths = compilePtx(jobs, *inputs.gpu, objects);
+  Expected<std::vector<std::string>> paths = textsOf(kernels, inputs, objects);
   if (!paths)
     return paths.takeError();
   Expected<std::vector<Cubin>> cubins = std::vector<Cubin>();
@@ -116,6 +128,31 @@ Expected<std::string> writeGpuCode(CompilePipeline &pipeline, const Inputs &inpu
   if (Status status = writeIn(fs::path(folder) / "ptx", "index.json", jsonText(index, 2) + "\n"); !status)
     return status.takeError();
   return ptxas->version;
+}
+
+/// For -o -.
+static Status printTexts(CompilePipeline &pipeline, const Inputs &inputs, const CompileOptions &options,
+                         const std::string &spare) {
+  const std::vector<Kernel> kernels = kernelsOf(pipeline.module(), pipeline.codes());
+  Expected<std::vector<std::string>> paths = textsOf(kernels, inputs, objectOptions(options, spare));
+  if (!paths)
+    return paths.takeError();
+  for (const auto &[kernel, path] : llvm::zip_equal(kernels, *paths)) {
+    Expected<std::string> text = readUserFile(path, int64_t(1) << 30);
+    if (!text)
+      return text.takeError();
+    options.print("// kernel " + joined(kernel.code->kernels) + "\n" + *text + "\n");
+  }
+  return {};
+}
+
+Status printPtx(CompilePipeline &pipeline, const Inputs &inputs, const CompileOptions &options) {
+  llvm::SmallString<128> spare;
+  if (std::error_code error = llvm::sys::fs::createUniqueDirectory("k2c-ptx", spare))
+    return Error{"-o -", "cannot make a temporary folder: " + error.message(), "set TMPDIR, or name a folder with -o"};
+  Status status = printTexts(pipeline, inputs, options, spare.str().str());
+  llvm::sys::fs::remove_directories(spare);
+  return status;
 }
 
 } // namespace k2c

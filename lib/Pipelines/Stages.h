@@ -135,6 +135,9 @@ ObjectOptions objectOptions(const CompileOptions &options, const std::string &sp
 Expected<std::string> writeGpuCode(CompilePipeline &pipeline, const Inputs &inputs, const CompileOptions &options,
                                    const std::string &folder);
 
+/// Prints the PTX of each kernel behind a line that names it. `pipeline` is at the llvm form.
+Status printPtx(CompilePipeline &pipeline, const Inputs &inputs, const CompileOptions &options);
+
 /// Objects of the host program and of the processor's kernels, linked to `path`. `pipeline` is at the llvm form.
 Status linkProgram(CompilePipeline &pipeline, const Inputs &inputs, const CompileOptions &options,
                    const std::string &path);

@@ -61,8 +61,9 @@ static std::string strayFlag(const CLI::App &command, const CompileOptions &opti
   std::vector<std::pair<std::string, std::string>> flags = {
       {"--force", "program"},   {"--blob-store", "program"},  {"--tile-choice", "planned"},
       {"--without", "planned"}, {"--route-limit", "planned"}, {"--locality-penalty", "planned"}};
+  const bool replaces = options.emit == "ptx" && options.output != "-"; // a folder, as a program does
   for (const auto &[flag, form] : flags)
-    if (command.count(flag) > 0 && at(options.emit) < at(form))
+    if (command.count(flag) > 0 && at(options.emit) < at(form) && !(replaces && flag == "--force"))
       return flag + ": has no effect on the " + options.emit + " form; leave it out, or " +
              (form == "program" ? "leave out --emit" : "choose --emit " + form + " or a later one");
   if (options.noKernels && options.emit != "runtime")
@@ -138,7 +139,7 @@ void k2c::addCompile(CLI::App &app, std::function<int()> &run) {
   c->add_option("--output-rows", options->outputRows, "most rows of logits in one step (default: --max-sequences)")
       ->transform(whole(1, 1 << 20));
   c->add_option("--ignore-key", options->ignoreKeys, "accept this unknown config key");
-  c->add_flag("--force", options->force, "replace the folder even if it is not a k2c bundle");
+  c->add_flag("--force", options->force, "replace the folder even if it is not a k2c bundle, or of --emit ptx");
   c->add_option("--cache-dir", options->cacheFolder, "folder of compiled kernels (default: $XDG_CACHE_HOME/k2c)");
   c->add_option("-j,--jobs", options->jobs, "most kernels compiled at a time (default: one a processor)")
       ->transform(whole(1, 4096));
@@ -154,7 +155,7 @@ void k2c::addCompile(CLI::App &app, std::function<int()> &run) {
     run = [=] {
       if (!unbuilt->empty())
         return fail(*unbuilt);
-      if (const std::string stray = strayFlag(*c, *options); !stray.empty() && options->emit != "ptx")
+      if (const std::string stray = strayFlag(*c, *options); !stray.empty())
         return fail(stray);
       if (*context > 0)
         options->maxContext = *context;

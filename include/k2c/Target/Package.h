@@ -106,13 +106,21 @@ std::vector<std::string> requiredFeatures(const std::vector<std::string> &all);
 std::string manifestText(const ModelSpec &spec, const Plan &plan, const ProgramFacts &program,
                          const BundleFacts &bundle);
 
-/// A bundle under construction, locked until the object dies.
+/// What a folder under construction becomes. It replaces one of its kind.
+enum class FolderContents : uint8_t {
+  Bundle,
+  Ptx, ///< ptx/ and cubin/ of --emit ptx
+};
+
+/// A bundle, or a folder of --emit ptx, under construction, locked until the object dies.
 class BundleFolder {
 public:
-  /// Creates DIR.partial, or re-enters the one that an interrupted compile left, of which finished blobs stay. Error:
-  /// DIR exists, is no k2c bundle and `force` is not set; DIR is a mount point, the home folder, the working folder or
-  /// above it; another process is compiling into DIR; DIR.partial is not k2c's.
-  static Expected<BundleFolder> begin(const std::string &output, bool force);
+  /// Creates DIR.partial, or re-enters the one that an interrupted compile left, of which finished blobs stay; of PTX
+  /// DIR.ptx.partial. Error: DIR exists, does not have such contents and `force` is not set; DIR is a bundle and shall
+  /// have PTX; DIR is a mount point, the home folder, the working folder or above it; another process is compiling into
+  /// DIR; DIR.partial is not k2c's.
+  static Expected<BundleFolder> begin(const std::string &output, bool force,
+                                      FolderContents contents = FolderContents::Bundle);
 
   const std::string &path() const { return partial; }
   Status write(const std::string &name, const std::string &text) const;

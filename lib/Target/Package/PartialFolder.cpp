@@ -45,6 +45,15 @@ bool isBundle(const fs::path &folder) {
   return fs::is_regular_file(folder / "manifest.json", error) && fs::is_regular_file(folder / "program.so", error);
 }
 
+/// With what --emit ptx writes, and nothing else.
+bool isPtxFolder(const fs::path &folder) {
+  std::error_code error;
+  for (const fs::directory_entry &entry : fs::directory_iterator(folder, error))
+    if (entry.path().filename() != "ptx" && entry.path().filename() != "cubin")
+      return false;
+  return fs::is_regular_file(folder / "ptx" / "index.json", error);
+}
+
 bool isEmptyFolder(const fs::path &folder) {
   std::error_code error;
   return fs::is_directory(folder, error) && fs::is_empty(folder, error);
@@ -59,7 +68,7 @@ bool isMountPoint(const fs::path &folder) {
 }
 
 /// Folders that replacing would pull from under someone. `output` is what the user wrote.
-Status checkReplaceable(const fs::path &target, const std::string &output, bool force) {
+Status checkReplaceable(const fs::path &target, const std::string &output, bool force, FolderContents contents) {
   std::error_code error;
   if (!isThere(target))
     return {};
@@ -71,8 +80,12 @@ Status checkReplaceable(const fs::path &target, const std::string &output, bool 
     if (fs::equivalent(target, folder, error))
       return Error{output, "is or contains the working folder, which k2c does not replace",
                    "name another folder, or call k2c from elsewhere"};
-  if (!isBundle(target) && !isEmptyFolder(target) && !force)
-    return Error{output, "exists and is not a k2c bundle", "choose another folder, or replace it with --force"};
+  const bool isPtx = contents == FolderContents::Ptx;
+  if (isPtx && fs::exists(target / "manifest.json", error))
+    return Error{output, "is a bundle, whose kernels --emit ptx does not replace", "choose another folder"};
+  if (!(isPtx ? isPtxFolder(target) : isBundle(target)) && !isEmptyFolder(target) && !force)
+    return Error{output, std::string("exists and is not a ") + (isPtx ? "folder of --emit ptx" : "k2c bundle"),
+                 "choose another folder, or replace it with --force"};
   return {};
 }
 
@@ -183,21 +196,25 @@ Status replaceInTwoSteps(const std::string &partial, const std::string &output) 
 
 } // namespace
 
-Expected<BundleFolder> BundleFolder::begin(const std::string &output, bool force) {
+Expected<BundleFolder> BundleFolder::begin(const std::string &output, bool force, FolderContents contents) {
   fs::path target = fs::absolute(output).lexically_normal();
   if (!target.has_filename() && target.has_relative_path())
     target = target.parent_path();
-  if (Status status = checkReplaceable(target, output, force); !status)
+  if (Status status = checkReplaceable(target, output, force, contents); !status)
     return status.takeError();
   BundleFolder bundle;
   bundle.output = target.string();
-  bundle.partial = target.string() + ".partial";
+  const bool isPtx = contents == FolderContents::Ptx;
+  bundle.partial = target.string() + (isPtx ? ".ptx.partial" : ".partial");
   Expected<Descriptor> marker = enter(bundle.partial, output);
   if (!marker)
     return marker.takeError();
   bundle.marker = std::move(*marker);
   if (Status status = clear(bundle.partial); !status)
     return status.takeError();
+  std::error_code error;
+  if (isPtx)
+    fs::remove_all(fs::path(bundle.partial) / "weights", error); // of a bundle's blobs
   return bundle;
 }
 
