@@ -31,6 +31,7 @@ namespace k2c {
 using namespace weights;
 
 static constexpr const char *listName = "files.json";
+static constexpr const char *indexName = "weights/index.json";
 static constexpr const char *remedy = "compile the bundle again, or copy the whole folder";
 
 /// What files.json says of each file, by its name relative to the bundle.
@@ -116,8 +117,12 @@ Status updateBundleFiles(const std::string &bundle, const std::vector<std::strin
 static void verifyFile(const std::string &bundle, const std::string &name, const FileDigest &listed,
                        VerifyReport &report) {
   const std::string path = bundle + "/" + shortened(name, maxQuoted);
-  Expected<FileDigest> digest = digestBundleFile(bundle, name);
   ++report.files;
+  if (std::error_code error; fs::symlink_status(bundle + "/" + name, error).type() == fs::file_type::not_found) {
+    report.problems.push_back({path, std::string("is missing, ") + listName + " names it", remedy});
+    return;
+  }
+  Expected<FileDigest> digest = digestBundleFile(bundle, name);
   if (!digest) {
     report.problems.push_back(digest.takeError());
     report.problems.back().where = path;
@@ -168,7 +173,10 @@ Expected<VerifyReport> verifyBundleFiles(const std::string &bundle) {
   for (const std::string &name : listedNames(bundle))
     if (!files->count(name))
       report.problems.push_back({bundle + "/" + name, std::string("is not in ") + listName, "move it away"});
-  // Without a map and an index that can be read, their own hashes are wrong.
+  // Without a map and an index that can be read, their own hashes are wrong, or the index is lost and not its blobs.
+  std::error_code error;
+  if (files->count(indexName) && !fs::exists(bundle + "/" + indexName, error))
+    return report;
   if (Expected<std::vector<fs::path>> strays = strayBlobs(bundle))
     for (const fs::path &stray : *strays)
       report.problems.push_back({stray.string(), "is not in weights/index.json", "move it away"});
