@@ -1,5 +1,6 @@
 // Opening bundles: what is refused, and that the message names the place and both numbers.
 #include "program/Bundle.h"
+#include "device/cuda/RecordedStep.h"
 #include "fake/FakeBundle.h"
 #include "k2rt/numerics.h"
 #include "k2rt/program.h"
@@ -29,6 +30,22 @@ void expectRefused(const FakeBundle &bundle, const std::vector<std::string> &par
 }
 
 } // namespace
+
+TEST(Bundle, NamesLaunchesThatReadAlikeOnce) {
+  const FakeBundle fake;
+  Expected<Bundle> bundle = Bundle::open(fake.folder);
+  ASSERT_TRUE(bundle) << bundle.error().text();
+  RecordedLaunch launches[4];
+  launches[1].kernel = 1;
+  launches[3].layer = 2;
+  for (RecordedLaunch &launch : launches)
+    launch.grid.rows = -1;
+  const std::vector<const RecordedLaunch *> all = {&launches[0], &launches[1], &launches[2], &launches[3]};
+  const std::string first = bundle->program.kernelName(0);
+  EXPECT_EQ(textOf(all, " or ", {}, bundle->program),
+            "kernel " + first + " or kernel capture or kernel " + first + " (layer 2)");
+  EXPECT_EQ(textOf({}, " or ", {}, bundle->program), "");
+}
 
 TEST(Bundle, OpensAndDescribesItself) {
   FakeBundle fake;

@@ -248,9 +248,8 @@ Status CudaDevice::launch(const StepPlace &place) {
 
 /// What a step that ends early has come to; or, unless it has ended, what of it does not end.
 std::string CudaDevice::progress(bool hasEnded) const {
-  std::string kernels;
-  for (const RecordedLaunch *launch : recordedOf(first()).latest(first().mirror->begun()))
-    kernels += (kernels.empty() ? "" : hasEnded ? " and " : " or ") + textOf(*launch, first().step, bundle.program);
+  const std::vector<const RecordedLaunch *> launches = recordedOf(first()).latest(first().mirror->begun());
+  const std::string kernels = textOf(launches, hasEnded ? " and " : " or ", first().step, bundle.program);
   if (kernels.empty())
     return ", and no kernel of it has begun";
   return hasEnded ? ", it had come to " + kernels : ", and " + kernels + " does not end";

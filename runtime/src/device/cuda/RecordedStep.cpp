@@ -59,6 +59,20 @@ std::string textOf(const RecordedLaunch &launch, const k2rt_ir_step &step, const
   return "kernel " + shortened(program.kernelName(launch.kernel)) + (facts.empty() ? "" : " (" + facts + ")");
 }
 
+std::string textOf(const std::vector<const RecordedLaunch *> &launches, const char *separator, const k2rt_ir_step &step,
+                   const Program &program) {
+  std::vector<std::string> told;
+  std::string all;
+  for (const RecordedLaunch *launch : launches) {
+    std::string text = textOf(*launch, step, program);
+    if (std::find(told.begin(), told.end(), text) != told.end())
+      continue;
+    all += (all.empty() ? "" : separator) + text;
+    told.push_back(std::move(text));
+  }
+  return all;
+}
+
 /// Rows are told where an item is some of them, all columns.
 std::string placeOf(const RecordedLaunch &launch, int32_t worker, int64_t workersPerCta, const k2rt_ir_step &step) {
   std::string place = launch.layer < 0 ? "" : " in layer " + std::to_string(launch.layer);

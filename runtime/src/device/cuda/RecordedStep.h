@@ -45,6 +45,11 @@ struct RecordedStep {
 /// "kernel linear_a (layer 4, 9 rows)", of a launch in `step`.
 std::string textOf(const RecordedLaunch &launch, const k2rt_ir_step &step, const Program &program);
 
+/// Of launches that may run at once, those that read alike once: "kernel linear_a (9 rows) or kernel linear_b (9
+/// rows)".
+std::string textOf(const std::vector<const RecordedLaunch *> &launches, const char *separator, const k2rt_ir_step &step,
+                   const Program &program);
+
 /// " in layer 4, row 7": what `worker` of a launch had of `step`, of workersPerCta in each CTA.
 std::string placeOf(const RecordedLaunch &launch, int32_t worker, int64_t workersPerCta, const k2rt_ir_step &step);
 
