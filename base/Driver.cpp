@@ -2,6 +2,7 @@
 #include "base/Driver.h"
 #include "base/Utf8.h"
 #include <dlfcn.h>
+#include <unistd.h>
 
 namespace k2c {
 
@@ -13,9 +14,12 @@ Expected<std::unique_ptr<Driver>> Driver::open(const std::string &file) {
   driver->handle.reset(::dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL));
   if (!driver->handle) {
     const char *reason = ::dlerror();
+    const bool isHere = file.find('/') == file.npos && ::access(file.c_str(), F_OK) == 0;
     return Error{K2RT_DEVICE_FAILED, shortened(file),
                  "the driver cannot be loaded: " + shortened(reason ? reason : "", maxQuoted),
-                 "install NVIDIA's driver, or name another library with --driver FILE"};
+                 isHere ? "a name without / is looked up as libraries are: --driver ./" + shortened(file) +
+                              " is the file of this folder"
+                        : "install NVIDIA's driver, or name another library with --driver FILE"};
   }
   const std::pair<const char *, void **> symbols[] = {
 #define K2C_CUDA(name, parameters) {#name, reinterpret_cast<void **>(&driver->cuda.name)},
