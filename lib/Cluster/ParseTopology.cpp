@@ -104,6 +104,8 @@ void readReachedRates(Mapping &device, int64_t sms, ReachedRates &rates) {
 
 void readGpu(Mapping &in, Device &device) {
   in.text("arch", device.arch);
+  if (!in.mistake)
+    device.archPlace = in.document.place(in.at("arch"));
   in.count(coresKey(device.kind), device.cores);
   in.number("memory", device.memory);
   in.number("memory_read", Dimension::BytesPerSecond, device.memoryRead);

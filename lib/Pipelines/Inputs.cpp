@@ -126,8 +126,12 @@ Status readTargets(const CompileOptions &options, Inputs &inputs) {
   if (!isGpu)
     return {};
   Expected<NvidiaTarget> gpu = NvidiaTarget::forArch(device.arch);
-  if (!gpu)
-    return gpu.takeError();
+  if (!gpu) {
+    Error error = gpu.takeError();
+    if (!device.archPlace.empty())
+      error.where = device.archPlace + ": " + error.where;
+    return error;
+  }
   inputs.gpu = std::move(*gpu);
   return {};
 }
@@ -221,6 +225,8 @@ bool leavesOverlapOut(const CompileOptions &options) {
 }
 
 Expected<Inputs> readInputs(const CompileOptions &options) {
+  if (options.compute == "fp8")
+    return Error{"--compute fp8", "is not in this build", "use f32 or bf16"};
   Expected<std::string> source = resolveSource(options.source);
   if (!source)
     return source.takeError();

@@ -11,6 +11,10 @@ namespace k2c {
 namespace {
 
 Expected<const TeamRates *> teamOf(const Topology &topology, const PredictOptions &options) {
+  if (topology.device.kind != DeviceKind::Cpu)
+    return Error{"topology '" + shortened(options.topology) + "'",
+                 "has a GPU, and rates by kernel are of processors alone in this build",
+                 "k2c explain of the bundle says what bounds each kernel of a step"};
   const std::optional<Calibration> &measured = topology.device.measured;
   if (!measured)
     return Error{"topology '" + shortened(options.topology) + "'", "has no measured rates",

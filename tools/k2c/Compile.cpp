@@ -34,8 +34,8 @@ void k2c::addCompute(CLI::App &command, std::string &compute) {
   command
       .add_option("--compute", compute,
                   "activations (default: bf16 where the checkpoint is stored as bf16 or FP8 and the target has "
-                  "AVX512-BF16, else f32)")
-      ->check(CLI::IsMember({"f32", "bf16"}));
+                  "AVX512-BF16, else f32); fp8 is not in this build")
+      ->check(CLI::IsMember({"f32", "bf16", "fp8"}));
 }
 
 /// Element types and forms: what decides the bits of a program, or how its weights lie.

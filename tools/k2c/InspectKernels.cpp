@@ -66,11 +66,12 @@ std::vector<Kernel> readIndex(const JsonFields &root) {
 
 /// What its files say.
 Status readCode(const fs::path &folder, const std::optional<std::string> &nvdisasm, Kernel &kernel) {
-  Expected<std::string> ptx = readUserFile((folder / "ptx" / (kernel.hash + ".ptx")).string(), maxFileBytes);
+  const std::string path = (folder / "ptx" / (kernel.hash + ".ptx")).string();
+  Expected<std::string> ptx = readUserFile(path, maxFileBytes);
   if (!ptx)
     return ptx.takeError();
   kernel.ptxBytes = static_cast<int64_t>(ptx->size());
-  Expected<ptx::Module> module = ptx::parse(*ptx, kernel.hash + ".ptx");
+  Expected<ptx::Module> module = ptx::parse(*ptx, path);
   if (!module)
     return module.takeError();
   if (const ptx::Function *entry = module->find(kernel.hash))

@@ -78,6 +78,7 @@ struct Device {
   DeviceKind kind = DeviceKind::Cpu;
   std::string model;                         ///< what people call it: "H100 SXM"; may be empty
   std::string arch;                          ///< of a GPU: sm_90a, gfx942; empty for a cpu
+  std::string archPlace;                     ///< file:line:column of who wrote it; empty: nobody has
   int64_t cores = 1;                         ///< that a program may use; nvidia: multiprocessors; amd: compute units
   std::vector<int64_t> numa;                 ///< cpu: cores of each NUMA node, `cores` in all; empty: one node
   Sourced<Bytes> memory;                     ///< the most a program may use of it
