@@ -3,6 +3,7 @@
 #   k2c_library(Name [MLIR] SOURCES a.cpp ... [LINK lib ...] [DEPENDS target ...])
 #   k2c_dialect(Nn nn)              dialects/Nn: NnOps.td, and if there are Nn{Attributes,Types,Enums,Interfaces}.td
 #   k2c_passes(Transforms K2CTransforms)   Passes.td of include/k2c/Transforms
+#   k2c_source_hash(fooHash FooHash.cpp a.cpp ...)   FooHash.cpp of the build: k2c::fooHash, a hash of these sources
 #   k2c_tool(k2c-opt [MLIR] SOURCES main.cpp LINK lib ...)
 #   k2c_unittest(Name [MLIR] [TIER check] SOURCES a.cpp ... LINK lib ...)   one GoogleTest program, of check-fast
 
@@ -19,6 +20,24 @@ endfunction()
 function(k2c_common target)
   target_include_directories(${target} PUBLIC ${K2C_INCLUDE_DIRS})
   target_link_libraries(${target} PRIVATE k2c-warnings k2c-instrument)
+endfunction()
+
+# What sources made, or checked, may be kept under their hash. A source that changes has CMake run again.
+function(k2c_source_hash constant file)
+  set(code "")
+  foreach(source ${ARGN})
+    cmake_path(ABSOLUTE_PATH source NORMALIZE)
+    file(SHA256 ${source} hash)
+    string(APPEND code ${hash})
+    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${source})
+  endforeach()
+  string(SHA256 code ${code})
+  file(CONFIGURE OUTPUT ${file} @ONLY CONTENT [[
+namespace k2c {
+extern const char *const @constant@;
+const char *const @constant@ = "@code@";
+}
+]])
 endfunction()
 
 # What every executable of ours has in common.
