@@ -71,7 +71,7 @@ static Status addPtx(const std::vector<GpuKernel *> &kernels, const NvidiaTarget
 }
 
 Status compileForGpu(GpuKernels &kernels, const GpuFacts &gpu, const ObjectOptions &options) {
-  Expected<TemporaryFolder> folder = TemporaryFolder::make();
+  Expected<TemporaryFolder> folder = folderOfJobs();
   if (!folder)
     return folder.takeError();
   ObjectOptions objects = options;

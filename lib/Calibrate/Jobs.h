@@ -3,24 +3,12 @@
 #define K2C_LIB_CALIBRATE_JOBS_H
 
 #include "k2c/Target/Host.h"
+#include "k2c/Target/TemporaryFolder.h"
 
 namespace k2c::calibration {
 
-/// A folder that is gone with this object. Move-only.
-class TemporaryFolder {
-public:
-  static Expected<TemporaryFolder> make();
-  TemporaryFolder(TemporaryFolder &&other) noexcept : folder(std::move(other.folder)) { other.folder.clear(); }
-  TemporaryFolder &operator=(TemporaryFolder &&) = delete;
-  ~TemporaryFolder();
-
-  /// Of a file in it.
-  std::string path(const char *name) const { return folder + "/" + name; }
-
-private:
-  explicit TemporaryFolder(std::string folder) : folder(std::move(folder)) {}
-  std::string folder;
-};
+/// Where measured code lies while the process runs it. Error: it cannot be made.
+Expected<TemporaryFolder> folderOfJobs();
 
 /// The job of a kernel whose module `emit` makes, in `context` for its key. Error: it makes none.
 Expected<ObjectJob> kernelJob(const std::string &kernel, decltype(ObjectJob::build) emit, mlir::MLIRContext &context);

@@ -35,7 +35,7 @@ Expected<Kernels> Kernels::compile(const std::vector<Probe> &probes, const HostT
   objects.cacheDir = options.cacheFolder;
   if (options.progress)
     objects.progress = [&](int64_t done, int64_t total) { options.progress("kernels", done, total); };
-  Expected<TemporaryFolder> folder = TemporaryFolder::make();
+  Expected<TemporaryFolder> folder = folderOfJobs();
   if (!folder)
     return folder.takeError();
   objects.spareDir = folder->path("objects");

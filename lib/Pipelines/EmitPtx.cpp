@@ -16,9 +16,8 @@
 #include "base/JsonText.h"
 #include "k2c/Support/Join.h"
 #include "k2c/Support/WriteFile.h"
+#include "k2c/Target/TemporaryFolder.h"
 #include "llvm/ADT/STLExtras.h"
-#include "llvm/ADT/SmallString.h"
-#include "llvm/Support/FileSystem.h"
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
@@ -130,11 +129,12 @@ Expected<std::string> writeGpuCode(CompilePipeline &pipeline, const Inputs &inpu
   return ptxas->version;
 }
 
-/// For -o -.
-static Status printTexts(CompilePipeline &pipeline, const Inputs &inputs, const CompileOptions &options,
-                         const std::string &spare) {
+Status printPtx(CompilePipeline &pipeline, const Inputs &inputs, const CompileOptions &options) {
+  Expected<TemporaryFolder> spare = TemporaryFolder::make("k2c-ptx", "-o -", "set TMPDIR, or name a folder with -o");
+  if (!spare)
+    return spare.takeError();
   const std::vector<Kernel> kernels = kernelsOf(pipeline.module(), pipeline.codes());
-  Expected<std::vector<std::string>> paths = textsOf(kernels, inputs, objectOptions(options, spare));
+  Expected<std::vector<std::string>> paths = textsOf(kernels, inputs, objectOptions(options, spare->path()));
   if (!paths)
     return paths.takeError();
   for (const auto &[kernel, path] : llvm::zip_equal(kernels, *paths)) {
@@ -144,15 +144,6 @@ static Status printTexts(CompilePipeline &pipeline, const Inputs &inputs, const 
     options.print("// kernel " + joined(kernel.code->kernels) + "\n" + *text + "\n");
   }
   return {};
-}
-
-Status printPtx(CompilePipeline &pipeline, const Inputs &inputs, const CompileOptions &options) {
-  llvm::SmallString<128> spare;
-  if (std::error_code error = llvm::sys::fs::createUniqueDirectory("k2c-ptx", spare))
-    return Error{"-o -", "cannot make a temporary folder: " + error.message(), "set TMPDIR, or name a folder with -o"};
-  Status status = printTexts(pipeline, inputs, options, spare.str().str());
-  llvm::sys::fs::remove_directories(spare);
-  return status;
 }
 
 } // namespace k2c
