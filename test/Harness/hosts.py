@@ -10,6 +10,7 @@ What a host sees in place of a folder of all of them is `hosts.mount(1, folder, 
 Needs root, iproute2 and the right to make namespaces (suites.py, "namespaces"). At the end nothing is left: no
 namespace, no process.
 """
+import contextlib
 import os
 import shutil
 import signal
@@ -52,7 +53,11 @@ def memory_controller():
 
 
 def _do(*words):
-    subprocess.run([str(word) for word in words], check=True, capture_output=True)
+    """The standard output of a command that must succeed."""
+    done = subprocess.run([str(word) for word in words], capture_output=True, text=True)
+    if done.returncode:
+        raise OSError(f"{' '.join(done.args)}: exit {done.returncode}: {done.stderr.strip()}")
+    return done.stdout
 
 
 class Hosts:
@@ -105,9 +110,12 @@ class Hosts:
                 _do("ip", "netns", "exec", self.switch, "tc", "qdisc", "add", "dev", f"port{i}", *shape)
 
     def __exit__(self, *_):
-        for pid in self.processes():
-            os.kill(pid, signal.SIGKILL)
-        self.wait_for_end(5)
+        limit = time.monotonic() + 5
+        while (left := self.processes()) and time.monotonic() < limit:
+            for pid in left:
+                with contextlib.suppress(ProcessLookupError):  # it ended by itself in between
+                    os.kill(pid, signal.SIGKILL)
+            time.sleep(0.05)
         for group in self.groups:
             os.rmdir(group)
         for name in [*self.names, self.switch]:
@@ -140,7 +148,7 @@ class Hosts:
         total = 0
         for name in self.names:
             show = ["ip", "netns", "exec", name, "cat", "/proc/net/dev"]
-            text = subprocess.run(show, check=True, capture_output=True, text=True).stdout
+            text = _do(*show)
             total += next(int(line.split()[9]) for line in text.splitlines() if line.strip().startswith("eth0:"))
         return total
 

@@ -68,5 +68,8 @@ class Launched:
 
 
 def _command(pid):
-    with open(f"/proc/{pid}/cmdline") as file:
-        return file.read().replace("\0", " ")[:120]
+    try:
+        with open(f"/proc/{pid}/cmdline") as file:
+            return file.read().replace("\0", " ")[:120]
+    except OSError:
+        return f"{pid}, which has ended since"
