@@ -3,9 +3,9 @@
 
 usage: scripts/pages.py [--check] [--build FOLDER] PAGE...      --check compares what is printed and writes nothing
 
-The commands of a page's ```sh blocks are run one by one, in an empty folder with links to this repository's models and
-to its build folder, whose tools come first. Each must succeed, or fail where its comment says "# fails". A block of
-another language right behind a ```sh block is what its last command prints, long lines folded.
+The commands of a page's ```sh blocks are run one by one, in an empty folder with links to this repository's models,
+test and to its build folder, whose tools come first. Each must succeed, or fail where its comment says "# fails". A
+block of another language right behind a ```sh block is what its last command prints, long lines folded.
 """
 import argparse
 import os
@@ -68,7 +68,8 @@ def main():
         with open(path, encoding="utf8") as file:
             page = file.read()
         with tempfile.TemporaryDirectory() as folder:
-            os.symlink(os.path.join(ROOT, "models"), os.path.join(folder, "models"))
+            for linked in ("models", "test"):
+                os.symlink(os.path.join(ROOT, linked), os.path.join(folder, linked))
             os.symlink(os.path.abspath(args.build), os.path.join(folder, "build"))
             now, count = with_outputs(page, folder, environment)
         if not count:

@@ -7,8 +7,8 @@ set -euo pipefail
 packages=(
   libmlir-22-dev mlir-22-tools llvm-22-dev llvm-22-tools clang-22 lld-22
   g++ cmake ninja-build ccache python3 python3-psutil
-  clang-format-22 libcli11-dev nlohmann-json3-dev libyaml-cpp-dev libonig-dev libpugixml-dev libutf8proc-dev
-  libxxhash-dev libgtest-dev
+  clang-format-22 libcli11-dev nlohmann-json3-dev libyaml-cpp-dev libonig-dev libpugixml-dev libprotobuf-dev
+  libutf8proc-dev libxxhash-dev libgtest-dev
   "$@"
 )
 # A build does without those that apt cannot get: the transport over that library and its tests are left out.

@@ -51,6 +51,8 @@ for name, library in (("openmpi", "mpi-openmpi"), ("mpich", "mpi-mpich"), ("ucx"
         config.available_features.discard(name)  # its header was not there to build with
 if importlib.util.find_spec("yaml"):
     config.available_features.add("pyyaml")  # of the interpreter that runs tests
+if importlib.util.find_spec("onnx") and importlib.util.find_spec("onnxruntime"):
+    config.available_features.add("onnx")
 if config.k2c_instrument == "address":
     config.available_features.add("asan")
 if chromium := suites.chromium():

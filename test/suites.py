@@ -9,7 +9,7 @@ from Harness.hosts import memory_controller
 # Seconds that one test may take, by tier: a deadlock ends as a failure. Tests of a tier take a tenth of it.
 LIMITS = {"fast": 120, "check": 300, "long": 600, "sweep": 7200}
 # Folders whose tests compile and run whole programs: tier check. The others, and the unit tests, are tier fast.
-PROGRAMS = {"Bundle", "Cluster", "EndToEnd", "Hostile", "Runtime", "Semantics", "Tools"}
+PROGRAMS = {"Bundle", "Cluster", "EndToEnd", "Hostile", "Onnx", "Runtime", "Semantics", "Tools"}
 
 
 def tier(lit_config):

@@ -14,7 +14,7 @@
 
 #include "base/JsonText.h"
 #include "k2c/Formulas/Query.h"
-#include "k2c/Model/Source.h"
+#include "k2c/Onnx/Import.h"
 #include "k2c/Support/Join.h"
 
 #include <algorithm>
@@ -168,7 +168,7 @@ const ModelSpec *QueryInputs::model(const std::string &key) {
   options.purpose = LoadPurpose::Plan;
   Expected<ModelSpec> spec = value->is_object()
                                  ? parseModelSpec(value->dump(), document->place(pointer + "/" + key), options)
-                                 : loadModelToPlan(value->get_ref<const std::string &>());
+                                 : loadSourceToPlan(value->get_ref<const std::string &>());
   if (!spec) {
     if (ok())
       state->failure = spec.takeError();

@@ -1,4 +1,5 @@
 //===- LayerRuns.cpp - which layers are of which kind ---------------------===//
+#include "k2c/Model/LayerRuns.h"
 #include "LayerRuns.h"
 
 #include <algorithm>
@@ -36,6 +37,22 @@ void addLayers(ModelSpec &spec, int64_t from, const std::vector<LayerKind> &kind
 }
 
 } // namespace
+
+std::vector<LayerRun> k2c::layerRuns(const std::vector<LayerKind> &kinds) {
+  // Layers of one kind before the first of another, then turns or long runs.
+  const auto differs = [&](const LayerKind &kind) { return kind != kinds.front(); };
+  const auto first = std::find_if(kinds.begin(), kinds.end(), differs);
+  const std::vector<LayerKind> rest(first, kinds.end());
+  const int64_t period = periodOf(kinds), count = int64_t(kinds.size());
+  ModelSpec spec;
+  if (period <= count || first == kinds.end() || periodOf(rest) > int64_t(rest.size())) {
+    addLayers(spec, 0, kinds, period);
+  } else {
+    addLayers(spec, 0, {kinds.begin(), first}, 1);
+    addLayers(spec, first - kinds.begin(), rest, periodOf(rest));
+  }
+  return spec.layers;
+}
 
 Status k2c::readLayers(ModelSpec &spec, const Family &family, const Fields &fields) {
   for (const LayerRule &rule : family.layers) {

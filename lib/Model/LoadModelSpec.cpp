@@ -161,6 +161,8 @@ std::vector<std::string> k2c::knownModelTypes(LoadPurpose purpose) {
 }
 
 bool k2c::canCompile(const ModelSpec &spec) {
+  if (spec.family == onnxFamily)
+    return true;
   const Expected<std::vector<std::string>> &compiled = compiledFamilies();
   return compiled && std::find(compiled->begin(), compiled->end(), spec.family) != compiled->end();
 }

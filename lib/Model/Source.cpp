@@ -54,12 +54,12 @@ Expected<std::string> k2c::resolveSource(const std::string &source) {
   if (path.extension() == ".gguf")
     return Error{source, "is a GGUF file, which loses the published layout",
                  "compile the safetensors checkpoint it was made from"};
-  if (path.extension() == ".onnx")
-    return Error{source, "importing ONNX is not in this build", "compile the safetensors checkpoint"};
   if (fs::exists(path, error)) {
     const std::string snapshot = fs::exists(path / "config.json", error) ? "" : snapshotOf(path);
     return snapshot.empty() ? source : snapshot;
   }
+  if (path.extension() == ".onnx")
+    return Error{source, "no such file", "name the .onnx file of a model; k2c downloads nothing"};
   const std::optional<fs::path> model = hubModel(source);
   if (!model)
     return Error{source, "no such file or folder", "give a folder with config.json; k2c downloads nothing"};

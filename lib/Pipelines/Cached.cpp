@@ -8,6 +8,7 @@
 #include "Stages.h"
 #include "base/File.h"
 #include "k2c/Model/Source.h"
+#include "k2c/Onnx/Import.h"
 #include "k2c/Pipelines/Cache.h"
 #include "k2c/Support/Units.h"
 #include "k2c/Weights/BundleFiles.h"
@@ -34,9 +35,34 @@ std::string flagsOf(const CompileOptions &options) {
          (options.maxContext ? " --max-context " + std::to_string(*options.maxContext) : "");
 }
 
+/// The files of a source: of a folder, or of a .onnx file's folder, those in it, and all that hold tensors of the
+/// latter.
+Expected<std::vector<fs::path>> filesOf(const fs::path &source) {
+  std::vector<fs::path> files;
+  const Expected<std::string> onnx = onnxFile(source.string());
+  if (!onnx)
+    return onnx.error();
+  if (!onnx->empty()) {
+    Expected<std::vector<std::string>> tensors = filesOfOnnx(*onnx);
+    if (!tensors)
+      return tensors.takeError();
+    files.assign(tensors->begin(), tensors->end());
+  }
+  std::error_code error;
+  const fs::path folder = onnx->empty() ? source : fs::path(*onnx).parent_path();
+  if (fs::is_directory(folder, error))
+    for (fs::directory_iterator entries(folder, error), end; entries != end && !error; entries.increment(error))
+      files.push_back(entries->path());
+  else
+    files.push_back(source);
+  std::sort(files.begin(), files.end());
+  files.erase(std::unique(files.begin(), files.end()), files.end());
+  return files;
+}
+
 /// Names, sizes and times of the source's files (a link's are its file's) and of k2c itself, the CPU and the flags:
 /// what a bundle was made from and for. A home folder may be shared by machines.
-std::string fingerprint(const fs::path &source, const HostTarget &target, const std::string &flags) {
+std::string fingerprint(const std::vector<fs::path> &files, const HostTarget &target, const std::string &flags) {
   std::string text = target.cpu + "\n" + flags + "\n";
   for (const std::string &feature : target.features)
     text += feature + ",";
@@ -45,15 +71,8 @@ std::string fingerprint(const fs::path &source, const HostTarget &target, const 
     text += file.string() + "|" + std::to_string(fs::file_size(file, error)) + "|" +
             std::to_string(fs::last_write_time(file, error).time_since_epoch().count()) + "\n";
   };
-  std::vector<fs::path> files;
-  std::error_code error;
-  if (fs::is_directory(source, error))
-    for (fs::directory_iterator entries(source, error), end; entries != end && !error; entries.increment(error))
-      files.push_back(entries->path());
-  else
-    files.push_back(source);
-  std::sort(files.begin(), files.end());
   std::for_each(files.begin(), files.end(), add);
+  std::error_code error;
   add(fs::read_symlink("/proc/self/exe", error));
   return llvm::utohexstr(llvm::xxh3_64bits(text), /*LowerCase=*/true, 16);
 }
@@ -123,7 +142,10 @@ Expected<CachedBundle> compileCached(CompileOptions options) {
     return CachedBundle{"", "neither XDG_CACHE_HOME nor HOME is set"};
   const fs::path bundles = fs::path(cache) / "bundles";
   const std::string flags = flagsOf(options);
-  const std::string name = fingerprint(fs::absolute(*resolved), *target, flags);
+  const Expected<std::vector<fs::path>> files = filesOf(fs::absolute(*resolved));
+  if (!files)
+    return files.error();
+  const std::string name = fingerprint(*files, *target, flags);
   options.output = (bundles / name).string();
   if (isSound(options.output))
     return CachedBundle{options.output, ""};
@@ -146,8 +168,10 @@ Expected<CachedBundle> compileCached(CompileOptions options) {
     return CachedBundle{options.output, ""};
   }
   // The weights of a bundle take about what those of its source do, and its programs some megabytes.
-  constexpr uintmax_t programs = 32 << 20;
-  if (fs::space(bundles, error).available >= static_cast<uintmax_t>(bytesOfFiles(*resolved)) + programs)
+  uintmax_t needed = 32 << 20;
+  for (const fs::path &file : *files)
+    needed += static_cast<uintmax_t>(bytesOfFiles(file));
+  if (fs::space(bundles, error).available >= needed)
     return status.takeError();
   fs::remove_all(options.output + ".partial", error);
   return cannotKeep(bundles, ENOSPC);

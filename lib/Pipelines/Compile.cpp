@@ -16,7 +16,6 @@
 #include "k2c/Cluster/TierNames.h"
 #include "k2c/Transforms/PlanAttr.h"
 #include "k2c/Weights/BundleFiles.h"
-#include "k2c/Weights/CheckpointTensors.h"
 #include "k2c/Weights/Packer.h"
 #include "k2rt/reserve.h"
 #include <filesystem>
@@ -30,21 +29,21 @@ namespace {
 
 /// Refuses weights that cannot be packed, or mapped as they are, before anything is compiled.
 Status checkMap(const WeightMap &map, const Inputs &inputs) {
-  if (Status status = checkLayouts(map); !status || !inputs.checkpoint)
+  if (Status status = checkLayouts(map); !status || !inputs.tensors)
     return status;
-  return checkSources(map, CheckpointTensors(*inputs.checkpoint));
+  return checkSources(map, *inputs.tensors);
 }
 
 Status packWeights(const WeightMap &map, Inputs &inputs, const CompileOptions &options, const std::string &bundle) {
   if (Status status = writeWeightMap(map, bundle); !status)
     return status;
-  if (!inputs.checkpoint)
+  if (!inputs.tensors)
     return removeStrayBlobs(bundle);
   PackOptions pack;
   pack.sharedFolder = options.blobStore;
   if (options.progress)
     pack.progress = [&](int64_t done, int64_t total) { options.progress("weights", done, total); };
-  Expected<PackReport> report = packCheckpoint(map, CheckpointTensors(*inputs.checkpoint), inputs.folder, bundle, pack);
+  Expected<PackReport> report = packCheckpoint(map, *inputs.tensors, inputs.folder, bundle, pack);
   if (!report)
     return report.takeError();
   if (inputs.topology.ranks() > 1)

@@ -188,10 +188,26 @@ Status CompilePipeline::start(Form form) {
   return {};
 }
 
-/// The planner's own remarks, then those of the passes.
+/// What the import of a graph decided.
+static std::vector<Remark> importRemarks(const Inputs &inputs) {
+  const MlaSpec *const latent = inputs.isOnnx ? inputs.spec.latentAttention() : nullptr;
+  if (!latent)
+    return {};
+  const PlanOptions &options = inputs.planOptions;
+  const int64_t width = byteWidth(options.cache.value_or(options.compute)), layers = inputs.spec.layerCount();
+  const int64_t kept = layers * latentElements(*latent) * width, expanded = layers * expandedElements(*latent) * width;
+  return {{"import-onnx",
+           "the graph computes latent attention with keys and values of all heads: the program keeps the latent, " +
+               format(Bytes(kept)) + " a token; keys and values would take " + format(Bytes(expanded)),
+           {{"latent_bytes_per_token", double(kept)}, {"expanded_bytes_per_token", double(expanded)}}}};
+}
+
+/// Those of the import and the planner's own, then those of the passes.
 std::string CompilePipeline::remarks() const {
   std::string text;
-  for (const Remark &remark : decided.remarks) {
+  std::vector<Remark> all = importRemarks(inputs);
+  all.insert(all.end(), decided.remarks.begin(), decided.remarks.end());
+  for (const Remark &remark : all) {
     std::string metrics;
     for (const auto &[name, value] : remark.metrics)
       metrics += (metrics.empty() ? " {" : ", ") + name + " = " + formatNumber(value, 12);

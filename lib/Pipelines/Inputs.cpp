@@ -9,9 +9,11 @@
 #include "base/Utf8.h"
 #include "k2c/Model/CheckWeights.h"
 #include "k2c/Model/Source.h"
+#include "k2c/Onnx/Import.h"
 #include "k2c/Planner/ComputeType.h"
 #include "k2c/Planner/Evaluate.h"
 #include "k2c/Transforms/PlanAttr.h"
+#include "k2c/Weights/CheckpointTensors.h"
 #include <algorithm>
 #include <filesystem>
 
@@ -31,6 +33,8 @@ Status chooseWeights(const CompileOptions &options, Inputs &inputs) {
         "a processor's kernels read each operand in one piece that begins on a page of a mapping, and topology '" +
             shortened(inputs.topology.name) + "' has no GPU, whose memory is filled with a checkpoint's pieces",
         "use --weights packed, or --topology h200x1"};
+  if (inputs.isOnnx)
+    return Error{"--weights reference", "of an ONNX file is not in this build", "use --weights packed"};
   if (!options.blobStore.empty())
     return Error{"--blob-store " + shortened(options.blobStore),
                  "keeps packed weights, and --weights reference packs none", "leave one of them out"};
@@ -217,6 +221,41 @@ Status readTokenizer(const CompileOptions &options, const Inputs &inputs) {
   return {};
 }
 
+/// The description of the model that `inputs.source` is, and its weights.
+Status readModel(const CompileOptions &options, Inputs &inputs) {
+  const Expected<std::string> file = onnxFile(inputs.source);
+  if (!file)
+    return file.error();
+  if (!file->empty()) {
+    Expected<OnnxModel> model = importOnnx(*file);
+    if (!model)
+      return model.takeError();
+    inputs.spec = std::move(model->spec);
+    inputs.tensors = std::move(model->tensors);
+    inputs.folder = std::move(model->folder);
+    inputs.isOnnx = true;
+    return {};
+  }
+  LoadOptions load;
+  load.ignoreKeys = options.ignoreKeys;
+  Expected<ModelSpec> spec = loadModelSpec(inputs.source, load);
+  if (!spec)
+    return spec.takeError();
+  inputs.spec = std::move(*spec);
+  std::error_code error;
+  if (fs::is_directory(inputs.source, error))
+    inputs.folder = inputs.source;
+  if (inputs.folder.empty() || !Checkpoint::hasWeights(inputs.folder))
+    return {};
+  Expected<Checkpoint> checkpoint = Checkpoint::open(inputs.folder);
+  if (!checkpoint)
+    return checkpoint.takeError();
+  if (Status status = checkWeights(inputs.spec, *checkpoint); !status)
+    return status;
+  inputs.tensors = std::make_shared<CheckpointTensors>(std::move(*checkpoint));
+  return {};
+}
+
 } // namespace
 
 bool leavesOverlapOut(const CompileOptions &options) {
@@ -230,25 +269,10 @@ Expected<Inputs> readInputs(const CompileOptions &options) {
   Expected<std::string> source = resolveSource(options.source);
   if (!source)
     return source.takeError();
-  LoadOptions load;
-  load.ignoreKeys = options.ignoreKeys;
-  Expected<ModelSpec> spec = loadModelSpec(*source, load);
-  if (!spec)
-    return spec.takeError();
   Inputs inputs;
   inputs.source = *source;
-  inputs.spec = std::move(*spec);
-  std::error_code error;
-  if (fs::is_directory(*source, error))
-    inputs.folder = *source;
-  if (!inputs.folder.empty() && Checkpoint::hasWeights(inputs.folder)) {
-    Expected<Checkpoint> checkpoint = Checkpoint::open(inputs.folder);
-    if (!checkpoint)
-      return checkpoint.takeError();
-    if (Status status = checkWeights(inputs.spec, *checkpoint); !status)
-      return status.takeError();
-    inputs.checkpoint = std::move(*checkpoint);
-  }
+  if (Status status = readModel(options, inputs); !status)
+    return status.takeError();
   if (Status status = readTokenizer(options, inputs); !status)
     return status.takeError();
   Expected<Topology> topology = loadTopology(options.topology);
@@ -268,7 +292,7 @@ Expected<Inputs> readInputs(const CompileOptions &options) {
   inputs.limits = *limits;
   inputs.planOptions.layout = std::move(*layout);
   const bool isGpuProgram = inputs.gpu && formNamed(options.emit) == Form::Program;
-  inputs.planOptions.mustFit = inputs.checkpoint.has_value() || isGpuProgram; // a GPU's memory is not this machine's
+  inputs.planOptions.mustFit = (inputs.tensors != nullptr) || isGpuProgram; // a GPU's memory is not this machine's
   const ComputeChoice compute = computeOf(options, inputs);
   inputs.planOptions.compute = compute.type;
   inputs.planOptions.computeReason = compute.reason;

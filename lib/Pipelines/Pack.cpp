@@ -16,8 +16,10 @@
 #include "k2c/Model/CheckWeights.h"
 #include "k2c/Model/Source.h"
 #include "k2c/Model/SpecJson.h"
+#include "k2c/Onnx/Import.h"
 #include "k2c/Support/Units.h"
 #include "k2c/Weights/BundleFiles.h"
+#include "k2c/Weights/CheckpointTensors.h"
 #include "k2rt/program.h"
 #include "k2rt/reserve.h"
 #include <cerrno>
@@ -103,20 +105,57 @@ Status updateLaunch(const std::string &bundle, const json &manifest, const Model
   return {};
 }
 
-Expected<ModelSpec> sameModel(const std::string &folder, const std::string &manifestPath, const json &manifest,
-                              const Checkpoint &checkpoint) {
+/// What is packed: a checkpoint's weights, or those of an ONNX file.
+struct PackedModel {
+  ModelSpec spec;
+  std::shared_ptr<const TensorSource> tensors;
+  std::string folder;
+};
+
+/// The model of the bundle, as `onnx`, a .onnx file, has it.
+Expected<PackedModel> sameOnnx(const std::string &onnx, const json &manifest) {
+  Expected<OnnxModel> model = importOnnx(onnx);
+  if (!model)
+    return model.takeError();
+  if (Status status = checkSameSpec(model->spec, onnx, manifest["spec"]); !status)
+    return status.takeError();
+  return PackedModel{std::move(model->spec), std::move(model->tensors), std::move(model->folder)};
+}
+
+/// The same, as the checkpoint in `folder` has it.
+Expected<PackedModel> sameCheckpoint(const std::string &folder, Checkpoint checkpoint, const json &manifest) {
   LoadOptions load;
   load.ignoreKeys = ignoredKeys(manifest);
   Expected<ModelSpec> spec = loadModelSpec(folder, load);
   if (!spec)
-    return spec;
-  if (Status status = checkManifest(manifestPath, manifest); !status)
-    return status.takeError();
+    return spec.takeError();
   if (Status status = checkSameSpec(*spec, (fs::path(folder) / "config.json").string(), manifest["spec"]); !status)
     return status.takeError();
   if (Status status = checkWeights(*spec, checkpoint); !status)
     return status.takeError();
-  return spec;
+  return PackedModel{std::move(*spec), std::make_shared<CheckpointTensors>(std::move(checkpoint)), folder};
+}
+
+/// What `source` has of the model of a bundle, whose manifest is read and checked on the way.
+Expected<PackedModel> sameModel(const std::string &source, const std::string &manifestPath, json &manifest) {
+  const Expected<std::string> found = resolveSource(source);
+  const Expected<std::string> onnx = found ? onnxFile(*found) : Expected<std::string>(found.error());
+  if (!onnx)
+    return onnx.error();
+  std::optional<Checkpoint> checkpoint;
+  if (onnx->empty()) {
+    Expected<Checkpoint> opened = Checkpoint::open(*found);
+    if (!opened)
+      return opened.takeError();
+    checkpoint = std::move(*opened);
+  }
+  Expected<JsonDocument> document = readJsonFile(manifestPath);
+  if (!document)
+    return document.takeError();
+  manifest = document->root();
+  if (Status status = checkManifest(manifestPath, manifest); !status)
+    return status.takeError();
+  return checkpoint ? sameCheckpoint(*found, std::move(*checkpoint), manifest) : sameOnnx(*onnx, manifest);
 }
 
 /// Says that there is nothing to pack where a program reads the checkpoint's own bytes.
@@ -184,7 +223,7 @@ Expected<std::string> readBundleRemarks(const std::string &bundle) {
   return readTextFile((fs::path(bundle) / "remarks.txt").string(), maxBytes);
 }
 
-Expected<PackReport> packCheckpoint(const WeightMap &map, const CheckpointTensors &tensors, const std::string &folder,
+Expected<PackReport> packCheckpoint(const WeightMap &map, const TensorSource &tensors, const std::string &folder,
                                     const std::string &bundle, const PackOptions &options) {
   Expected<PackReport> report = packWeights(map, tensors, bundle, options);
   if (report && map.isReference)
@@ -200,40 +239,31 @@ Status packBundle(const PackBundleOptions &options) {
   const BundleLock lock(bundle);
   if (lock.isTakenByAnother())
     return Error{bundle, "another k2c is packing weights into it", "wait for it"};
-  Expected<std::string> folder = resolveSource(options.checkpoint);
-  if (!folder)
-    return folder.takeError();
-  Expected<Checkpoint> checkpoint = Checkpoint::open(*folder);
-  if (!checkpoint)
-    return checkpoint.takeError();
-  std::string manifestPath = (fs::path(bundle) / "manifest.json").string();
-  Expected<JsonDocument> document = readJsonFile(manifestPath);
-  if (!document)
-    return document.takeError();
-  json manifest = document->root();
-  Expected<ModelSpec> spec = sameModel(*folder, manifestPath, manifest, *checkpoint);
-  if (!spec)
-    return spec.takeError();
+  const std::string manifestPath = (fs::path(bundle) / "manifest.json").string();
+  json manifest;
+  Expected<PackedModel> model = sameModel(options.checkpoint, manifestPath, manifest);
+  if (!model)
+    return model.takeError();
   Expected<WeightMap> map = readWeightMap(bundle);
   if (!map)
     return map.takeError();
   if (Status status = noteReference(*map, options); !status)
     return status;
-  Expected<PackedRanks> ranks = readPackedRanks(bundle, options.ranks, manifest, *spec, *map);
+  Expected<PackedRanks> ranks = readPackedRanks(bundle, options.ranks, manifest, model->spec, *map);
   if (!ranks)
     return ranks.takeError();
-  Expected<std::optional<std::string>> textless = checkTokenizer(*folder, spec->tiktoken);
+  Expected<std::optional<std::string>> textless = checkTokenizer(model->folder, model->spec.tiktoken);
   if (!textless)
     return textless.takeError();
   if (*textless && options.note)
     options.note(**textless);
-  Expected<std::vector<std::string>> changed = copyModelFiles(*folder, bundle);
+  Expected<std::vector<std::string>> changed = copyModelFiles(model->folder, bundle);
   if (!changed)
     return changed.takeError();
-  addFolderFacts(manifest, *spec, tokenizerBytes(bundle), map->experts());
+  addFolderFacts(manifest, model->spec, tokenizerBytes(bundle), map->experts());
   if (Status status = replaceFile(manifestPath, jsonText(manifest, 2) + "\n"); !status)
     return status;
-  if (Status status = updateLaunch(bundle, manifest, *spec, *changed); !status)
+  if (Status status = updateLaunch(bundle, manifest, model->spec, *changed); !status)
     return status;
   PackOptions pack;
   pack.sharedFolder = options.blobStore;
@@ -241,7 +271,7 @@ Status packBundle(const PackBundleOptions &options) {
     pack.takes = [&](const WeightSlot &slot, int64_t expert) { return ranks->takes(slot, expert); };
   if (options.progress)
     pack.progress = [&](int64_t done, int64_t total) { options.progress("weights", done, total); };
-  Expected<PackReport> report = packCheckpoint(*map, CheckpointTensors(std::move(*checkpoint)), *folder, bundle, pack);
+  Expected<PackReport> report = packCheckpoint(*map, *model->tensors, model->folder, bundle, pack);
   if (!report)
     return report.takeError();
   if (Status status = removeStrayBlobs(bundle); !status)

@@ -17,17 +17,17 @@
 #include "k2c/Target/Host.h"
 #include "k2c/Target/Nvidia.h"
 #include "k2c/Target/Package.h"
-#include "k2c/Weights/CheckpointTensors.h"
 #include "k2c/Weights/Packer.h"
 
 namespace k2c {
 
 /// What the user's source and flags say, checked.
 struct Inputs {
-  std::string source; ///< checkpoint folder, or a config.json of its own
-  std::string folder; ///< checkpoint folder; "" for a config.json of its own
+  std::string source; ///< checkpoint folder, a config.json of its own, or a .onnx file
+  std::string folder; ///< of the checkpoint or the .onnx file; "" for a config.json of its own
+  bool isOnnx = false;
   ModelSpec spec;
-  std::optional<Checkpoint> checkpoint; ///< none: shape-only
+  std::shared_ptr<const TensorSource> tensors; ///< none: shape-only
   Topology topology;
   HostTarget target;               ///< of a program of a GPU, what runs its step function
   std::optional<NvidiaTarget> gpu; ///< that runs its kernels; none: the processor
@@ -100,7 +100,7 @@ private:
 };
 
 /// Blobs and weights/index.json of `map` from a checkpoint in `folder`; of a reference, the link to that folder too.
-Expected<PackReport> packCheckpoint(const WeightMap &map, const CheckpointTensors &tensors, const std::string &folder,
+Expected<PackReport> packCheckpoint(const WeightMap &map, const TensorSource &tensors, const std::string &folder,
                                     const std::string &bundle, const PackOptions &options);
 
 /// What is wrong with the manifest of a bundle.

@@ -20,6 +20,7 @@
 #include "TrafficCommand.h"
 #include "base/JsonText.h"
 #include "k2c/Model/Source.h"
+#include "k2c/Onnx/Import.h"
 #include "k2c/Planner/ComputeType.h"
 #include "k2c/Planner/Count.h"
 #include <algorithm>
@@ -298,7 +299,7 @@ int k2c::planCluster(const ClusterFlags &given, const AskCompiler &compiler) {
   ClusterFlags flags = given;
   if (Status status = checkOutput(flags.output); !status)
     return failUsage(status.error().text());
-  Expected<ModelSpec> spec = loadModelToPlan(flags.compile.source);
+  Expected<ModelSpec> spec = loadSourceToPlan(flags.compile.source);
   if (!spec)
     return fail(spec.error());
   Expected<Topology> topology = loadTopology(flags.topology.empty() ? "host" : flags.topology);

@@ -78,8 +78,9 @@ std::function<int()> k2c::declarePlan(CLI::App &command, const std::string &prog
                  program + " --query expert_hit_mean --inputs '{\"experts\":256,\"topk\":8,\"tokens\":32}'\n  " +
                  program + " --query total_params --inputs '{\"model\":\"kimi_k2\"}'\n  " + program +
                  " --query zero_memory --inputs @layout.json --quantity optimizer_bytes");
-  command.add_option("SOURCE", flags->source,
-                     "a model of --models, a checkpoint folder, a config.json, or org/name in $HF_HOME");
+  command.add_option(
+      "SOURCE", flags->source,
+      "a model of --models, a checkpoint folder, a config.json, a .onnx file or its folder, or org/name in $HF_HOME");
   declareCluster(command, cluster);
   CLI::Option *query = command.add_option("--query", flags->query, "answer one function of the planner");
   command.add_option("--inputs", flags->inputs, "its inputs: JSON, or @FILE")->needs(query)->capture_default_str();

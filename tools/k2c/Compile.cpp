@@ -110,6 +110,7 @@ static void addMachines(CLI::App &c, CompileOptions &options) {
 
 static constexpr const char *examples =
     "examples:\n  k2c compile models/bundled -o out\n  k2c compile models/configs/kimi-k2 -o - --emit runtime\n"
+    "  k2c compile model.onnx -o out\n"
     "  k2c compile CHECKPOINT -o out --max-context 4096 --max-sequences 8 --target x86-64-v3\n"
     "  k2c compile CHECKPOINT -o out --topology cpu2x1 --layout ep=2,dp=2\n"
     "  k2c compile CHECKPOINT -o out --topology cpu4x2 --layout search\n"
@@ -122,7 +123,9 @@ void k2c::addCompile(CLI::App &app, std::function<int()> &run) {
   auto remarks = std::make_shared<bool>(false);
   CLI::App *c = app.add_subcommand("compile", "Compile a checkpoint into a bundle, or stop at a form");
   c->footer(examples);
-  c->add_option("SOURCE", options->source, "checkpoint folder, config.json, or org/name in $HF_HOME")->required();
+  c->add_option("SOURCE", options->source,
+                "checkpoint folder, config.json, .onnx file or its folder, or org/name in $HF_HOME")
+      ->required();
   c->add_option("-o,--output", options->output, "bundle folder; - prints a form")->required();
   addMachines(*c, *options);
   addNumerics(*c, *options);

@@ -1,7 +1,9 @@
-//===- Inspect.cpp - k2c inspect: what a bundle says of itself ------------===//
+//===- Inspect.cpp - k2c inspect: what a bundle or an ONNX file is --------===//
 #include "Commands.h"
 #include "InspectKernels.h"
+#include "InspectOnnx.h"
 #include "base/JsonText.h"
+#include "k2c/Onnx/Import.h"
 #include "k2c/Pipelines/Compile.h"
 #include "k2c/Support/Units.h"
 #include <algorithm>
@@ -104,18 +106,28 @@ int inspect(const std::string &bundle, bool asJson) {
   return 0;
 }
 
+/// A bundle has no .onnx files: what has one is a model to be read.
+int inspectSource(const std::string &source, bool asJson) {
+  const Expected<std::string> onnx = onnxFile(source);
+  if (!onnx)
+    return fail(onnx.error());
+  return onnx->empty() ? inspect(source, asJson) : printOnnx(*onnx, asJson);
+}
+
 } // namespace
 
 void k2c::addInspect(CLI::App &app, std::function<int()> &run) {
   auto bundle = std::make_shared<std::string>();
   auto asJson = std::make_shared<bool>(false), ofKernels = std::make_shared<bool>(false);
-  CLI::App *c = app.add_subcommand("inspect", "What a bundle contains, and its memory certificate");
-  c->footer("example:\n  k2c inspect out --json\n  k2c inspect out --kernels");
-  c->add_option("DIR", *bundle, "the bundle")->required();
-  c->add_flag("--json", *asJson, "the whole manifest, or all of --kernels");
+  CLI::App *c = app.add_subcommand(
+      "inspect", "What a bundle contains, and its memory certificate; the decoder that an ONNX file is");
+  c->footer("example:\n  k2c inspect out --json\n  k2c inspect out --kernels\n  k2c inspect model.onnx");
+  c->add_option("DIR", *bundle, "the bundle, or a .onnx file or its folder")->required();
+  c->add_flag("--json", *asJson, "the whole manifest, all of --kernels, or all that is known of an ONNX file");
   c->add_flag("--kernels", *ofKernels,
               "of each kernel of a GPU: registers, spills, shared memory, bytes, which instructions; DIR may be a "
               "folder of --emit ptx");
-  c->callback(
-      [=, &run] { run = [=] { return *ofKernels ? printKernels(*bundle, *asJson) : inspect(*bundle, *asJson); }; });
+  c->callback([=, &run] {
+    run = [=] { return *ofKernels ? printKernels(*bundle, *asJson) : inspectSource(*bundle, *asJson); };
+  });
 }

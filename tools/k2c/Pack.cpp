@@ -15,7 +15,8 @@ void k2c::addPack(CLI::App &app, std::function<int()> &run) {
   c->footer("examples:\n  k2c compile config.json -o out && k2c pack out --checkpoint FOLDER\n"
             "  k2c pack out --checkpoint FOLDER --ranks 8-15       on the host of these ranks");
   c->add_option("DIR", options->bundle, "the bundle")->required();
-  c->add_option("--checkpoint", options->checkpoint, "folder with the safetensors files, or org/name in $HF_HOME")
+  c->add_option("--checkpoint", options->checkpoint,
+                "folder with the safetensors files, .onnx file or its folder, or org/name in $HF_HOME")
       ->required();
   c->add_option("--blob-store", options->blobStore, "folder of weights that bundles share by hard links");
   c->add_option("--ranks", options->ranks, "of the experts only those of these ranks, such as 8-15,20 (default: all)");

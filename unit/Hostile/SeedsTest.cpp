@@ -8,6 +8,7 @@
 #include "../../fuzz/RankManifests.h"
 #include "../../fuzz/Rendezvous.h"
 #include "../Model/TestFiles.h"
+#include "Graph.h"
 #include "base/Json.h"
 #include "engine/StepRecord.h"
 #include "k2c/Model/SpecJson.h"
@@ -82,6 +83,7 @@ TEST(Seeds, AreThese) {
   EXPECT_EQ(count, (std::map<std::string, int>{{"BundleFiles", 1},
                                                {"CompiledSpec", 1},
                                                {"Manifest", 1},
+                                               {"Onnx", 2},
                                                {"Placement", 1},
                                                {"Prompts", 3},
                                                {"Ptx", 4},
@@ -90,6 +92,16 @@ TEST(Seeds, AreThese) {
                                                {"StepRecord", 1},
                                                {"WeightIndex", 2},
                                                {"WeightMap", 6}}));
+}
+
+TEST(Seeds, Onnx) {
+  TempFolder folder;
+  folder.write("weights.bin", std::string(48, 0));
+  for (const char *seed : {"functions", "tensors"}) {
+    const std::string bytes = readFile(seedPath(std::string("Onnx/") + seed + ".onnx"));
+    const Expected<onnx::Graph> graph = onnx::readGraph(folder.write("model.onnx", bytes));
+    EXPECT_TRUE(graph) << graph.error().text();
+  }
 }
 
 TEST(Seeds, Placement) {

@@ -116,6 +116,10 @@ struct MlaSpec {
   std::optional<IndexerSpec> indexer;
 };
 
+/// Elements that one token of one layer takes in a cache of latents, and in one of the keys and values of all heads.
+inline int64_t latentElements(const MlaSpec &mla) { return mla.latent + mla.rope; }
+inline int64_t expandedElements(const MlaSpec &mla) { return mla.heads * (mla.nope + mla.rope + mla.value); }
+
 using AttentionSpec = std::variant<GqaSpec, MlaSpec>;
 
 /// How a head's vector is cut into rotated pairs.
@@ -347,7 +351,10 @@ Expected<ModelSpec> parseModelSpec(std::string text, const std::string &file, co
 /// The model_type values that can be loaded for a purpose, sorted.
 std::vector<std::string> knownModelTypes(LoadPurpose purpose = LoadPurpose::Compile);
 
-/// Whether the family is one that compiles (models/families/compile.yaml).
+/// The family of specs that are read from a graph (lib/Onnx) and not from a config.json: all that it has compiles.
+inline constexpr const char *onnxFamily = "onnx";
+
+/// Whether the family is one that compiles (models/families/compile.yaml), or onnxFamily.
 bool canCompile(const ModelSpec &spec);
 
 /// Folders of models/configs, sorted.

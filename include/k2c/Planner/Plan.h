@@ -82,7 +82,7 @@ struct Prediction {
 
 /// A decision in words and numbers; `pass` is the pass it belongs to.
 struct Remark {
-  std::string pass;                                    ///< "set-numerics", "absorb-mla", "attach-plan"
+  std::string pass;                                    ///< "import-onnx", "set-numerics", "absorb-mla", "attach-plan"
   std::string text;                                    ///< one line, with the numbers it was taken on
   std::vector<std::pair<std::string, double>> metrics; ///< the same for programs: (name with unit, number)
 };

@@ -1,0 +1,209 @@
+//===- MatchFeedForward.cpp - gated MLPs and routed experts ---------------------------===//
+//
+// Experts of a token: sum over its slots k of weight(k) down_e(act(gate_e x) * up_e x), where e is the k-th expert that
+// was chosen. Their weights are parts of one constant, at the index that was chosen.
+//
+//===----------------------------------------------------------------------===//
+#include "Match.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace k2c::onnx {
+
+Expected<MlpLayer> Matcher::gatedMlp(Term value, Term column) {
+  MlpLayer out;
+  Expected<LinearLayer> down = linear(value, {column});
+  if (!down)
+    return down.takeError();
+  out.down = std::move(*down);
+  const auto [factor, inner] = terms.splitFactor(unshared(out.down.input));
+  std::vector<Part> rest;
+  std::optional<Term> gate;
+  for (const Part &part : factors(inner))
+    if (part.factor == 1 && !gate && terms.kind(part.term) == TermKind::Call &&
+        terms.function(part.term) == Function::Sigmoid)
+      gate = terms.part(part.term, 0);
+    else
+      rest.push_back(part);
+  const auto found = gate ? std::find(rest.begin(), rest.end(), Part{*gate, 1}) : rest.end();
+  if (found == rest.end() || factor != 1)
+    return mismatch(out.down.input, "silu(gate) * up");
+  rest.erase(found);
+  const Term index = terms.variable(columnAt, terms.number(double(out.down.depth)));
+  Expected<LinearLayer> first = linear(*gate, {index});
+  if (!first)
+    return first.takeError();
+  Expected<LinearLayer> second = linear(product(rest), {index});
+  if (!second)
+    return second.takeError();
+  out.gate = std::move(*first);
+  out.up = std::move(*second);
+  out.input = out.gate.input;
+  if (out.up.input != out.input || out.gate.expert != out.up.expert || out.gate.expert != out.down.expert)
+    return mismatch(value, "a gated MLP of one input");
+  return out;
+}
+
+Expected<ExpertsLayer> Matcher::experts(Term value, Term column) {
+  ExpertsLayer out;
+  const std::optional<Term> count = isElement(value, "sum") ? runningSize(value) : std::nullopt;
+  if (!count || !terms.asInteger(*count))
+    return mismatch(value, "a sum over the experts of a token");
+  Term slot = terms.variable(expertAt, *count);
+  const auto [factor, body] = terms.splitFactor(opened(value, slot));
+  std::vector<Part> weights;
+  std::optional<Term> weighted;
+  for (const Part &part : factors(body))
+    if (isElement(part.term, "sum") && part.factor == 1 && mentions(part.term, column) && !weighted)
+      weighted = part.term;
+    else
+      weights.push_back(part);
+  if (!weighted)
+    return mismatch(value, "a sum over the experts of a token");
+  Expected<MlpLayer> experts = gatedMlp(*weighted, column);
+  if (!experts)
+    return experts.takeError();
+  out.experts = std::move(*experts);
+  if (!out.experts.down.expert)
+    return mismatch(*weighted, "an expert that was chosen");
+  Expected<RouterLayer> router = this->router(product(weights, factor), *out.experts.down.expert, slot);
+  if (!router)
+    return router.takeError();
+  out.router = std::move(*router);
+  if (out.router.logits.input != out.experts.input)
+    return mismatch(out.router.logits.input, "a router of what its experts read");
+  return out;
+}
+
+Expected<OneExpert> Matcher::oneExpert(Term value, Term column) {
+  OneExpert out;
+  const Error wrong = mismatch(value, "an expert with a weight where it was chosen");
+  const auto [factor, body] = terms.splitFactor(value);
+  std::vector<Part> rest;
+  std::optional<Term> down, weight;
+  for (const Part &part : factors(body)) {
+    const bool isSum = isElement(part.term, "sum") && part.factor == 1;
+    if (isSum && mentions(part.term, column) && !down)
+      down = part.term;
+    else if (isSum && !weight)
+      weight = part.term;
+    else
+      rest.push_back(part);
+  }
+  const std::optional<Term> count = weight ? runningSize(*weight) : std::nullopt;
+  if (!down || !count || !terms.asInteger(*count))
+    return wrong;
+  // Over the slots of a token: [its index is not the expert's] ? 0 : its weight.
+  out.slot = terms.variable(expertAt, *count);
+  std::optional<Term> condition;
+  const Term chosen = terms.rewrite(opened(*weight, out.slot), [&](Term inner) -> std::optional<Term> {
+    if (terms.kind(inner) != TermKind::Select || terms.part(inner, 1) != Term(0) || condition)
+      return std::nullopt;
+    condition = terms.part(inner, 0);
+    return terms.part(inner, 2);
+  });
+  double least = 0;
+  const std::vector<Part> index = condition ? summands(*condition, least) : std::vector<Part>();
+  if (index.size() != 1 || index[0].factor != 1 || !isElement(index[0].term, "topk-indices") || least > 0)
+    return wrong;
+  out.expert = int64_t(-least);
+  out.chosen = index[0].term;
+  out.weight = terms.multiply(chosen, product(rest, factor));
+  Expected<MlpLayer> mlp = gatedMlp(*down, column);
+  if (!mlp)
+    return mlp.takeError();
+  out.mlp = std::move(*mlp);
+  return out;
+}
+
+/// The weight of an expert: its score, over the sum of those chosen or not, times a number.
+Expected<RouterLayer> Matcher::router(Term weights, Term expert, Term slot) {
+  RouterLayer out;
+  const auto [scale, bare] = terms.splitFactor(weights);
+  const LeafDefinition chosen = terms.definition(terms.leaf(expert));
+  out.spec.experts = chosen.numbers[1];
+  out.spec.topK = chosen.numbers[2];
+  out.spec.scale = scale;
+  // Each slot is one of those chosen, and all are there.
+  const std::optional<int64_t> slots =
+      terms.asInteger(terms.kind(slot) == TermKind::Variable ? terms.part(slot, 0) : terms.number(1));
+  if (terms.part(expert, size_t(chosen.numbers[0])) != slot || slots != out.spec.topK)
+    return mismatch(expert, "all experts that were chosen");
+  std::vector<Part> own;
+  std::optional<Term> divisor;
+  for (const Part &part : factors(bare))
+    if (part.factor == -1 && !divisor)
+      divisor = part.term;
+    else
+      own.push_back(part);
+  Term scores = unshared(product(own));
+  const Term all = terms.variable(headAt, terms.number(double(out.spec.experts)));
+  if (divisor) {
+    out.spec.normalize = true;
+    const std::vector<Part> sum = summands(*divisor, out.spec.normalizeEps);
+    const Term other = fresh(terms.number(double(out.spec.topK)));
+    if (sum.size() != 1 || sum[0].factor != 1 || !isElement(sum[0].term, "sum") ||
+        opened(sum[0].term, other) != replaced(scores, slot, other))
+      return mismatch(*divisor, "the sum of the weights of the experts chosen");
+  }
+  // A softmax of the logits chosen is one of all logits, made to sum to 1.
+  if (isElement(scores, "softmax")) {
+    const LeafDefinition softmax = terms.definition(terms.leaf(scores));
+    if (terms.part(scores, size_t(softmax.numbers[0])) == slot) {
+      std::vector<Term> indices;
+      for (const Part &part : terms.parts(scores))
+        indices.push_back(part.term);
+      const Term logits = replaced(terms.substitute(softmax.bodies[0], indices), expert, all);
+      Expected<LinearLayer> layer = linear(logits, {all});
+      if (!layer)
+        return layer.takeError();
+      out.logits = std::move(*layer);
+      if (out.logits.bias)
+        return mismatch(logits, "router logits without a bias");
+      out.spec.normalize = true;
+      out.spec.scoring = Scoring::Softmax;
+      if (Status status = readChoice(expert, logits, all, out); !status)
+        return status.takeError();
+      return out;
+    }
+  }
+  scores = replaced(scores, expert, all);
+  // Scores outside of the groups chosen are 0, and no expert there is chosen.
+  if (terms.kind(scores) == TermKind::Select && terms.part(scores, 2) == Term(0) &&
+      isElement(terms.part(scores, 0), "scatter-elements"))
+    scores = terms.part(scores, 1);
+  if (Status status = readScores(scores, all, out, expert); !status)
+    return status.takeError();
+  if (Status status = readChoice(expert, scores, all, out); !status)
+    return status.takeError();
+  return out;
+}
+
+Status Matcher::readScores(Term scores, Term expert, RouterLayer &out, Term at) {
+  Term logits{};
+  if (isElement(scores, "softmax")) {
+    const LeafDefinition softmax = terms.definition(terms.leaf(scores));
+    if (terms.part(scores, size_t(softmax.numbers[0])) != expert)
+      return mismatch(at, "a softmax over experts");
+    std::vector<Term> indices;
+    for (const Part &part : terms.parts(scores))
+      indices.push_back(part.term);
+    logits = terms.substitute(softmax.bodies[0], indices);
+    out.spec.scoring = Scoring::Softmax;
+  } else if (terms.kind(scores) == TermKind::Call && terms.function(scores) == Function::Sigmoid) {
+    logits = terms.part(scores, 0);
+    out.spec.scoring = Scoring::Sigmoid;
+  } else {
+    return mismatch(scores, "scores of experts: softmax or sigmoid");
+  }
+  Expected<LinearLayer> layer = linear(logits, {expert});
+  if (!layer)
+    return layer.takeError();
+  out.logits = std::move(*layer);
+  if (out.logits.bias)
+    return mismatch(logits, "router logits without a bias");
+  return Status::success();
+}
+
+} // namespace k2c::onnx

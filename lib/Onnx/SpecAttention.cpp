@@ -1,0 +1,173 @@
+//===- SpecAttention.cpp - attentions and rotary embeddings of a spec ----------------===//
+//
+// Layers whose attentions have equal sizes share one; a window of its own makes another. What scores are multiplied by
+// is 1 / sqrt(width) by convention. Another factor belongs to the rotary embedding: where all of a row is turned, to
+// its cosines and sines, else to the scores, or to both by how turned parts differ from the others (YaRN, section 3.4).
+//
+//===----------------------------------------------------------------------===//
+#include "SpecBuilder.h"
+
+#include "Angles.h"
+#include "k2c/Model/Rope.h"
+#include <algorithm>
+#include <cmath>
+
+namespace k2c::onnx {
+
+Status SpecBuilder::addProjection(const ProjectedRows &rows, const std::string &role, const std::string &norm,
+                                  int64_t layer) {
+  const std::string prefix = layerPrefix + "self_attn." + role + "_proj.";
+  if (Status status = addTensor(role, prefix + "weight", layer, rows.layer.weight); !status)
+    return status;
+  if (rows.layer.bias)
+    if (Status status = addTensor(role + "_bias", prefix + "bias", layer, *rows.layer.bias); !status)
+      return status;
+  if (!rows.norm)
+    return Status::success();
+  if (Status status = setNorm(rows.norm->eps); !status)
+    return status;
+  return addTensor(norm, layerPrefix + "self_attn." + norm + ".weight", layer, rows.norm->weight);
+}
+
+/// A factor of scores as YaRN's formula writes it, where it is one.
+static double yarnScale(const RopeSpec &rope, double scale) {
+  const RopeYarn *const yarn = std::get_if<RopeYarn>(&rope.scaling);
+  if (!yarn || std::abs(scale - 1) < 1e-6)
+    return std::abs(scale - 1) < 1e-6 ? 1 : scale;
+  // scale = (0.1 mscale ln factor + 1)^2
+  const double mscale = (std::sqrt(scale) - 1) / (yarnMagnitude(yarn->factor, 1) - 1);
+  const double magnitude = yarnMagnitude(yarn->factor, std::round(mscale * 1000) / 1000);
+  return std::abs(magnitude * magnitude / scale - 1) < 1e-6 ? magnitude * magnitude : scale;
+}
+
+/// The rotary embedding of a layer; `scale` multiplies scores of rows of `width`, `turnedScale` those of their turned
+/// parts.
+Expected<std::string> SpecBuilder::ropeName(const Rotation &rotation, double scale, double turnedScale, double width) {
+  Expected<RopeSpec> rope = ropeOf(fold, rotation);
+  if (!rope)
+    return rope.takeError();
+  // Tables have their factor; of angles it is what turned parts have beside the others.
+  const double ofTables = rope->cosSinScale * rope->cosSinScale;
+  const double both = turnedScale / scale, all = scale * std::sqrt(width);
+  if (!(scale > 0 && turnedScale > 0))
+    return refuse("scores are multiplied by a number that is not above 0");
+  if (std::abs(both - 1) > 1e-6 && ofTables == 1)
+    rope->cosSinScale = std::sqrt(yarnScale(*rope, both));
+  rope->attentionScale = yarnScale(*rope, all);
+  const auto isSame = [&](const RopeSpec &known) {
+    return known.attentionScale == rope->attentionScale && known.cosSinScale == rope->cosSinScale;
+  };
+  for (size_t i = 0; i < rotations.size(); i++)
+    if (rotations[i] == rotation && isSame(spec.ropes.at(rotationNames[i])))
+      return rotationNames[i];
+  const std::string name = rotations.empty() ? firstRope : firstRope + std::to_string(rotations.size() + 1);
+  spec.ropes[name] = *rope;
+  rotations.push_back(rotation);
+  rotationNames.push_back(name);
+  return name;
+}
+
+Status SpecBuilder::addLinear(const std::string &id, const std::string &name, const LinearLayer &linear,
+                              int64_t layer) {
+  const std::string prefix = layerPrefix + "self_attn." + name + ".";
+  if (Status status = addTensor(id, prefix + "weight", layer, linear.weight); !status)
+    return status;
+  return linear.bias ? addTensor(id + "_bias", prefix + "bias", layer, *linear.bias) : Status::success();
+}
+
+Status SpecBuilder::addAttention(const MlaLayer &found, int64_t index, LayerKind &kind) {
+  MlaSpec attention = found.spec;
+  attention.latentNormEps = written(attention.latentNormEps);
+  const std::string layer = "layer " + std::to_string(index);
+  if (found.output.bias.has_value() != attention.bias || found.query.bias || found.keyValue.bias)
+    return refuse(layer + ": projections have other biases than latents");
+  const auto known = spec.attentions.find(firstAttention);
+  const auto sizes = [](const MlaSpec &of) {
+    return std::make_tuple(of.heads, of.queryLatent, of.latent, of.nope, of.rope, of.value, of.latentNormEps, of.bias);
+  };
+  const MlaSpec *const first = known == spec.attentions.end() ? nullptr : std::get_if<MlaSpec>(&known->second);
+  if (known != spec.attentions.end() && (!first || sizes(*first) != sizes(attention)))
+    return refuse(layer + ": its attention has other sizes than those before");
+  spec.attentions[firstAttention] = attention;
+  Expected<std::string> rope =
+      ropeName(found.rotation, found.scale, found.turnedScale, double(attention.nope + attention.rope));
+  if (!rope)
+    return rope.takeError();
+  kind.rope = *rope;
+  const std::tuple<const char *, const char *, const LinearLayer *> layers[] = {
+      {found.queryLatent ? "q_a" : nullptr, "q_a_proj", found.queryLatent ? &*found.queryLatent : nullptr},
+      {found.queryLatent ? "q_b" : "q", found.queryLatent ? "q_b_proj" : "q_proj", &found.query},
+      {"kv_a", "kv_a_proj_with_mqa", &found.keyValueLatent},
+      {"kv_b", "kv_b_proj", &found.keyValue},
+      {"o", "o_proj", &found.output}};
+  for (const auto &[id, name, linear] : layers)
+    if (id)
+      if (Status status = addLinear(id, name, *linear, index); !status)
+        return status;
+  if (found.queryNorm)
+    if (Status status =
+            addTensor("q_a_norm", layerPrefix + "self_attn.q_a_layernorm.weight", index, found.queryNorm->weight);
+        !status)
+      return status;
+  return addTensor("kv_a_norm", layerPrefix + "self_attn.kv_a_layernorm.weight", index, found.keyValueNorm.weight);
+}
+
+Status SpecBuilder::addAttention(const GqaLayer &found, int64_t index, LayerKind &kind) {
+  GqaSpec attention = found.spec;
+  attention.qkvBias = found.query.layer.bias.has_value();
+  attention.outputBias = found.output.bias.has_value();
+  attention.clip = written(found.query.clip);
+  if (found.query.norm)
+    attention.norm = found.query.isNormOfHead ? QueryKeyNorm::Head : QueryKeyNorm::Row;
+  const bool areAlike = found.key.layer.bias.has_value() == attention.qkvBias &&
+                        found.value.layer.bias.has_value() == attention.qkvBias &&
+                        found.key.norm.has_value() == found.query.norm.has_value() && !found.value.norm &&
+                        found.key.isNormOfHead == found.query.isNormOfHead && found.key.clip == found.query.clip &&
+                        found.value.clip == found.query.clip;
+  if (!areAlike)
+    return refuse("layer " + std::to_string(index) + ": queries, keys and values have other biases, norms or bounds");
+  if (!found.rotation && std::abs(found.scale * std::sqrt(double(attention.headDim)) - 1) > 1e-6)
+    return refuse("layer " + std::to_string(index) + ": scores are not multiplied by 1 / sqrt of " +
+                  std::to_string(attention.headDim));
+  if (found.rotation) {
+    // Rows that are turned as a whole: what scores are multiplied by beside 1 / sqrt(width) are cosines and sines.
+    const double plain = 1 / std::sqrt(double(attention.headDim));
+    Expected<std::string> rope = ropeName(*found.rotation, plain, found.scale, double(attention.headDim));
+    if (!rope)
+      return rope.takeError();
+    kind.rope = *rope;
+  } else {
+    kind.rope = "";
+  }
+  const auto isSame = [&](const AttentionSpec &known) {
+    const GqaSpec &of = std::get<GqaSpec>(known);
+    return of.heads == attention.heads && of.kvHeads == attention.kvHeads && of.headDim == attention.headDim &&
+           of.qkvBias == attention.qkvBias && of.outputBias == attention.outputBias && of.norm == attention.norm &&
+           of.clip == attention.clip && of.window == attention.window;
+  };
+  for (const auto &[name, known] : spec.attentions) {
+    const GqaSpec *const of = std::get_if<GqaSpec>(&known);
+    if (!of || of->qkvBias != attention.qkvBias || of->outputBias != attention.outputBias || of->norm != attention.norm)
+      return refuse("layer " + std::to_string(index) + ": its attention has other biases or norms than those before");
+  }
+  kind.attention = "";
+  for (const auto &[name, known] : spec.attentions)
+    if (isSame(known))
+      kind.attention = name;
+  if (kind.attention.empty()) {
+    const size_t count = spec.attentions.size();
+    kind.attention = count == 0 ? firstAttention : firstAttention + std::to_string(count + 1);
+    spec.attentions[kind.attention] = attention;
+  }
+  const std::pair<const ProjectedRows *, const char *> rows[] = {
+      {&found.query, "q"}, {&found.key, "k"}, {&found.value, "v"}};
+  for (const auto &[projection, role] : rows)
+    if (Status status = addProjection(*projection, role, std::string(role) + "_norm", index); !status)
+      return status;
+  if (Status status = addTensor("o", layerPrefix + "self_attn.o_proj.weight", index, found.output.weight); !status)
+    return status;
+  return found.output.bias ? addTensor("o_bias", layerPrefix + "self_attn.o_proj.bias", index, *found.output.bias)
+                           : Status::success();
+}
+
+} // namespace k2c::onnx

@@ -1,0 +1,136 @@
+//===- AnglesTest.cpp - rotary embeddings from their numbers ------------------===//
+#include "Angles.h"
+#include "k2c/Model/Rope.h"
+#include <cmath>
+#include <gtest/gtest.h>
+
+using namespace k2c;
+using namespace k2c::onnx;
+
+namespace {
+
+RopeSpec ropeWith(double theta, int64_t dims, RopeScaling scaling = RopeUnscaled()) {
+  RopeSpec rope;
+  rope.theta = theta;
+  rope.dims = dims;
+  rope.scaling = scaling;
+  return rope;
+}
+
+/// What is found of frequencies.
+Expected<RopeSpec> found(const std::vector<float> &frequencies) {
+  Graph graph;
+  graph.path = "m.onnx";
+  Fold fold(graph, {});
+  Rotation rotation;
+  rotation.dims = 2 * int64_t(frequencies.size());
+  rotation.frequencies = frequencies;
+  return ropeOf(fold, rotation);
+}
+
+/// What is found of tables of `positions` rows, of which one element is changed.
+Expected<RopeSpec> foundOfTables(const RopeSpec &rope, int64_t positions, float change = 0) {
+  Graph graph;
+  graph.path = "m.onnx";
+  const std::vector<float> table = ropeTable(rope, positions);
+  const int64_t half = rope.dims / 2;
+  for (ValueId side : {0, 1}) {
+    std::string bytes;
+    for (int64_t row = 0; row < positions; ++row)
+      for (int64_t i = 0; i < half; ++i) {
+        const float value = table[size_t(row * rope.dims + side * half + i)] +
+                            (side == 1 && row == positions - 1 && i == half - 1 ? change : 0);
+        bytes.append(reinterpret_cast<const char *>(&value), sizeof value);
+      }
+    Tensor tensor;
+    tensor.type = ElementType::F32;
+    tensor.shape = {positions, half};
+    tensor.bytes = std::make_shared<std::string>(bytes);
+    graph.values.push_back(side == 0 ? "cosines" : "sines");
+    graph.constants[side] = tensor;
+  }
+  Fold fold(graph, {});
+  Rotation rotation;
+  rotation.dims = rope.dims;
+  rotation.cosines = {0, 0, {positions, half}, {half, 1}};
+  rotation.sines = {1, 0, {positions, half}, {half, 1}};
+  return ropeOf(fold, rotation);
+}
+
+void expectSame(const Expected<RopeSpec> &found, const RopeSpec &rope) {
+  ASSERT_TRUE(found) << found.error().text();
+  EXPECT_EQ(found->theta, rope.theta);
+  EXPECT_EQ(found->dims, rope.dims);
+  EXPECT_EQ(found->scaling.index(), rope.scaling.index());
+  EXPECT_EQ(ropeInverseFrequencies(*found), ropeInverseFrequencies(rope));
+}
+
+TEST(OnnxAngles, ThetaIsThatOfFewDigits) {
+  for (double theta : {10000.0, 500000.0, 1e6, 5e6, 150000.0, 5e4, 12345.0})
+    for (int64_t dims : {4, 16, 64, 128}) {
+      const RopeSpec rope = ropeWith(theta, dims);
+      expectSame(found(ropeInverseFrequencies(rope)), rope);
+    }
+}
+
+TEST(OnnxAngles, LinearScalingHasItsFactor) {
+  for (double factor : {2.0, 2.5, 4.0, 8.0}) {
+    const RopeSpec rope = ropeWith(10000, 64, RopeLinear{factor});
+    const Expected<RopeSpec> same = found(ropeInverseFrequencies(rope));
+    expectSame(same, rope);
+    EXPECT_EQ(std::get<RopeLinear>(same->scaling).factor, factor);
+  }
+}
+
+TEST(OnnxAngles, Llama3ScalingHasItsFactorAndContext) {
+  const RopeSpec rope = ropeWith(500000, 128, RopeLlama3{8, 1, 4, 8192});
+  const Expected<RopeSpec> same = found(ropeInverseFrequencies(rope));
+  expectSame(same, rope);
+  EXPECT_EQ(std::get<RopeLlama3>(same->scaling).factor, 8);
+}
+
+TEST(OnnxAngles, YarnHasItsFactorAndRamp) {
+  for (double fast : {32.0, 1.0})
+    for (bool truncate : {true, false}) {
+      const RopeSpec rope = ropeWith(10000, 64, RopeYarn{40, fast, 1, 4096, truncate});
+      expectSame(found(ropeInverseFrequencies(rope)), rope);
+    }
+}
+
+TEST(OnnxAngles, TablesAreThoseOfTheirFrequenciesAndScale) {
+  RopeSpec rope = ropeWith(500000, 32);
+  expectSame(foundOfTables(rope, 64), rope);
+  rope.cosSinScale = 1.25;
+  const Expected<RopeSpec> same = foundOfTables(rope, 64);
+  expectSame(same, rope);
+  EXPECT_EQ(same->cosSinScale, 1.25);
+}
+
+const std::string none = "m.onnx: angles of the rotary embedding are none of a formula that is known; known: theta, "
+                         "linear, YaRN and Llama 3 scaling";
+
+TEST(OnnxAngles, AFrequencyThatNoFormulaGivesIsRefused) {
+  std::vector<float> frequencies = ropeInverseFrequencies(ropeWith(10000, 64));
+  EXPECT_TRUE(found(frequencies));
+  frequencies[5] *= 1.001f;
+  const Expected<RopeSpec> wrong = found(frequencies);
+  ASSERT_FALSE(wrong);
+  EXPECT_EQ(wrong.error().text(), none);
+}
+
+TEST(OnnxAngles, AnElementOfATableThatNoFormulaGivesIsRefused) {
+  const RopeSpec rope = ropeWith(10000, 32);
+  EXPECT_TRUE(foundOfTables(rope, 64));
+  const Expected<RopeSpec> wrong = foundOfTables(rope, 64, 1e-5f);
+  ASSERT_FALSE(wrong);
+  EXPECT_EQ(wrong.error().text(), none);
+}
+
+TEST(OnnxAngles, NumbersThatAreNoneEndInARefusal) {
+  for (float odd : {0.0f, -1.0f, std::nanf(""), HUGE_VALF})
+    for (const std::vector<float> &frequencies :
+         {std::vector<float>{odd}, std::vector<float>{1, odd}, std::vector<float>{odd, odd, odd, odd}})
+      EXPECT_FALSE(found(frequencies)) << odd;
+}
+
+} // namespace
