@@ -96,6 +96,22 @@ Status readAll(int descriptor, const std::string &path, int64_t limitBytes, k2rt
 
 } // namespace
 
+BytesRead readAt(int descriptor, int64_t offset, void *out, int64_t bytes) {
+  BytesRead read;
+  while (read.count < bytes) {
+    const ssize_t got = ::pread(descriptor, static_cast<char *>(out) + read.count,
+                                static_cast<size_t>(bytes - read.count), offset + read.count);
+    if (got < 0 && errno == EINTR)
+      continue;
+    if (got < 0)
+      read.error = errno;
+    if (got <= 0)
+      break;
+    read.count += got;
+  }
+  return read;
+}
+
 Descriptor::~Descriptor() {
   if (number >= 0)
     ::close(number);

@@ -25,6 +25,14 @@ struct Descriptor {
   ~Descriptor();
 };
 
+/// What a read came to: how many bytes, fewer than asked for only where the file ends or the system refuses.
+struct BytesRead {
+  int64_t count = 0;
+  int error = 0; ///< errno; 0: none
+};
+/// Reads `bytes` bytes of an open file from `offset` on into `out`.
+BytesRead readAt(int descriptor, int64_t offset, void *out, int64_t bytes);
+
 /// A regular file, or a part of one, mapped MAP_SHARED for reading; processes that map the same file share its pages.
 /// Move-only.
 class MappedFile {

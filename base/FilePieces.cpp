@@ -12,7 +12,6 @@
 #include <cstring>
 #include <fcntl.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 namespace k2c {
 
@@ -86,23 +85,17 @@ Expected<PieceFiles> PieceFiles::open(const std::string &folder, const std::vect
   return opened;
 }
 
-/// Reads `bytes` bytes of an open file from `offset` on.
-static Status readAt(const Descriptor &file, const std::string &path, int64_t offset, char *out, int64_t bytes) {
-  while (bytes > 0) {
-    const ssize_t got = ::pread(file.number, out, static_cast<size_t>(bytes), offset);
-    if (got < 0 && errno == EINTR)
-      continue;
-    if (got < 0)
-      return systemError(path, "cannot read at byte " + std::to_string(offset), errno);
-    if (got == 0)
-      return Error{K2RT_INVALID_BUNDLE, path,
-                   "ends at byte " + std::to_string(offset) + ", " + std::to_string(bytes) +
-                       " bytes before what the index names",
-                   checkpointRemedy};
-    out += got;
-    offset += got;
-    bytes -= got;
-  }
+/// Reads `bytes` bytes of an open file from `offset` on, which are there.
+static Status readAll(const Descriptor &file, const std::string &path, int64_t offset, char *out, int64_t bytes) {
+  const BytesRead read = readAt(file.number, offset, out, bytes);
+  const std::string end = std::to_string(offset + read.count);
+  if (read.error)
+    return systemError(path, "cannot read at byte " + end, read.error);
+  if (read.count < bytes)
+    return Error{K2RT_INVALID_BUNDLE, path,
+                 "ends at byte " + end + ", " + std::to_string(bytes - read.count) +
+                     " bytes before what the index names",
+                 checkpointRemedy};
   return {};
 }
 
@@ -121,8 +114,8 @@ Status PieceFiles::read(const std::vector<FilePiece> &pieces, int64_t begin, voi
     const int64_t from = std::max(begin, piece->at), until = std::min(end, piece->at + piece->bytes);
     std::memset(to + (filled - begin), 0, static_cast<size_t>(from - filled));
     const auto file = static_cast<size_t>(piece->file);
-    if (Status got = readAt(descriptors[file], paths[file], piece->offset + (from - piece->at), to + (from - begin),
-                            until - from);
+    if (Status got = readAll(descriptors[file], paths[file], piece->offset + (from - piece->at), to + (from - begin),
+                             until - from);
         !got)
       return got;
     filled = until;

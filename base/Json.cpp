@@ -17,7 +17,6 @@
 #include <fcntl.h>
 #include <set>
 #include <sys/stat.h>
-#include <unistd.h>
 #include <vector>
 
 using namespace k2c;
@@ -250,17 +249,9 @@ Expected<std::string> k2c::readTextFile(const std::string &path, size_t maxBytes
                  "file has " + std::to_string(size) + " bytes, more than the " + std::to_string(maxBytes) + " accepted",
                  ""};
   std::string text(size, '\0');
-  size_t got = 0;
-  while (got < size) {
-    ssize_t n = ::pread(file.number, text.data() + got, size - got, static_cast<off_t>(got));
-    if (n < 0 && errno == EINTR)
-      continue;
-    if (n <= 0)
-      break;
-    got += static_cast<size_t>(n);
-  }
-  if (got != size)
-    return Error{path, "read " + std::to_string(got) + " of " + std::to_string(size) + " bytes", ""};
+  const BytesRead read = readAt(file.number, 0, text.data(), info.st_size);
+  if (read.count != info.st_size)
+    return Error{path, "read " + std::to_string(read.count) + " of " + std::to_string(size) + " bytes", ""};
   return text;
 }
 

@@ -8,7 +8,7 @@
 // So they are compared in both directions, each tensor of a shard against weight_map and each entry of weight_map
 // against the shards, and no tensor may occur in two files. A shard is named by a plain file name, which may be a
 // link, as caches of model hubs have them. Files are opened once, non-blocking in case of a FIFO, must be regular, and
-// stay open: bytes are read with pread from the descriptor whose header was checked.
+// stay open: bytes are read from the descriptor whose header was checked.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,7 +23,6 @@
 #include <fcntl.h>
 #include <filesystem>
 #include <sys/stat.h>
-#include <unistd.h>
 
 using namespace k2c;
 namespace fs = std::filesystem;
@@ -202,20 +201,14 @@ Status Checkpoint::read(const TensorInfo &tensor, uint64_t offset, void *out, ui
                  "tensor '" + shortened(tensor.name) + "' has " + std::to_string(tensor.bytes()) + " bytes, not " +
                      std::to_string(bytes) + " from " + std::to_string(offset),
                  ""};
-  auto *to = static_cast<char *>(out);
-  for (uint64_t got = 0; got < bytes;) {
-    ssize_t n = ::pread(open_[tensor.fileIndex]->number, to + got, bytes - got,
-                        static_cast<off_t>(tensor.begin + offset + got));
-    if (n < 0 && errno == EINTR)
-      continue;
-    if (n < 0)
-      return Error{path, "tensor '" + shortened(tensor.name) + "': " + std::strerror(errno), ""};
-    if (n == 0)
-      return Error{path,
-                   "tensor '" + shortened(tensor.name) + "': the file ended after " + std::to_string(got) + " of " +
-                       std::to_string(bytes) + " bytes",
-                   "the file was changed while it was read"};
-    got += static_cast<uint64_t>(n);
-  }
+  const BytesRead read =
+      readAt(open_[tensor.fileIndex]->number, int64_t(tensor.begin + offset), out, static_cast<int64_t>(bytes));
+  if (read.error)
+    return Error{path, "tensor '" + shortened(tensor.name) + "': " + std::strerror(read.error), ""};
+  if (uint64_t(read.count) < bytes)
+    return Error{path,
+                 "tensor '" + shortened(tensor.name) + "': the file ended after " + std::to_string(read.count) +
+                     " of " + std::to_string(bytes) + " bytes",
+                 "the file was changed while it was read"};
   return Status::success();
 }

@@ -8,11 +8,11 @@
 //===----------------------------------------------------------------------===//
 
 #include "k2c/Model/Safetensors.h"
+#include "base/File.h"
 #include "base/Json.h"
 #include "base/JsonText.h"
 
 #include <algorithm>
-#include <cerrno>
 #include <cstring>
 #include <unistd.h>
 
@@ -163,14 +163,9 @@ Expected<std::vector<TensorInfo>> k2c::readSafetensorsHeader(int fd, uint64_t fi
                      " bytes possible in a file of " + num(fileBytes),
                  remedy};
   std::string text(length, '\0');
-  for (uint64_t got = 0; got < length;) {
-    ssize_t n = ::pread(fd, text.data() + got, length - got, static_cast<off_t>(8 + got));
-    if (n < 0 && errno == EINTR)
-      continue;
-    if (n <= 0)
-      return Error{path, "read " + num(got) + " of " + num(length) + " header bytes", remedy};
-    got += static_cast<uint64_t>(n);
-  }
+  const uint64_t got = uint64_t(readAt(fd, 8, text.data(), int64_t(length)).count);
+  if (got != length)
+    return Error{path, "read " + num(got) + " of " + num(length) + " header bytes", remedy};
   // {name: {shape: [..]}} is three levels deep.
   Expected<JsonDocument> header = parseJson(std::move(text), path, {maxHeaderBytes, 3});
   if (!header)

@@ -23,14 +23,13 @@ namespace {
 /// the frequencies that one formula gives.
 constexpr double frequencyError = 0x1p-21;
 
-bool isSameFrequency(float a, float b) { return std::abs(double(a) - double(b)) <= frequencyError * double(a); }
-
 double rounded(double value, int digits) {
   const double scale = std::pow(10.0, std::floor(std::log10(value)) + 1 - digits);
   return std::round(value / scale) * scale;
 }
 
-/// Looks for the formula of frequencies that are known to `tolerance`; `isRight` says whether one is it.
+/// Looks for the formula of frequencies that are known to `tolerance`; `isRight` says whether one that gives them is
+/// it.
 class FormulaFinder {
 public:
   FormulaFinder(std::vector<float> frequencies, double tolerance, std::function<bool(const RopeSpec &)> isRight)
@@ -144,11 +143,8 @@ Expected<RopeSpec> ropeOf(Fold &fold, const Rotation &rotation) {
   rope.dims = rotation.dims;
   rope.pairs = rotation.pairs;
   if (!rotation.frequencies.empty()) {
-    const auto isRight = [&](const RopeSpec &guess) {
-      const std::vector<float> ours = ropeInverseFrequencies(guess);
-      return std::equal(ours.begin(), ours.end(), rotation.frequencies.begin(), isSameFrequency);
-    };
-    if (FormulaFinder(rotation.frequencies, 1e-6, isRight).find(rope))
+    const auto isRight = [](const RopeSpec &) { return true; };
+    if (FormulaFinder(rotation.frequencies, frequencyError, isRight).find(rope))
       return rope;
   } else {
     const Tables tables(fold, rotation);

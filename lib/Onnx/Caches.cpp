@@ -95,9 +95,7 @@ bool CacheCheck::areEqual(Term before, Term now) {
     if (found == continued.end() || terms.part(inner, found->second.axis) != pastRow)
       return std::nullopt;
     found->second.isRead = true;
-    std::vector<Term> indices;
-    for (const Part &part : terms.parts(inner))
-      indices.push_back(part.term);
+    std::vector<Term> indices = terms.operands(inner);
     indices[found->second.axis] = position;
     return terms.substitute(found->second.element, indices);
   });

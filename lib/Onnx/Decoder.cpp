@@ -25,19 +25,22 @@ public:
   FoundParts found;
 
 private:
+  /// What a summand of the residual stream reads of it.
+  struct StreamNorm {
+    NormLayer norm;
+    std::vector<Term> before; ///< the summands that it reads, ascending
+  };
   struct Attention {
     AttentionLayer layer;
-    NormLayer norm;
+    const StreamNorm *read = nullptr; ///< one of `norms`
     Term summand{};
-    std::vector<Term> before; ///< the summands that it reads, ascending
   };
   struct FeedForwardPart {
     std::optional<MlpLayer> mlp;
     std::optional<ExpertsLayer> experts;
     std::optional<OneExpert> one;
-    NormLayer norm;
+    const StreamNorm *read = nullptr; ///< one of `norms`
     Term summand{};
-    std::vector<Term> before; ///< likewise
   };
 
   /// The summands of the residual stream at the column's variable, sums that several nodes read opened.
@@ -47,6 +50,8 @@ private:
   /// Whether a leaf of this op is in the term, or in contractions under it.
   bool leadsTo(Term term, const char *op, int depth);
   bool isOwnToken(Term term) const;
+  /// The norm that `input` is. Experts of a layer read the same one, whose summands are all of those before.
+  Expected<const StreamNorm *> streamNorm(Term input);
   Status addAttention(AttentionLayer layer, Term summand);
   Status addFeedForward(Term input, Term summand, FeedForwardPart part);
   /// The experts of a graph that runs all of them, as one part.
@@ -60,6 +65,7 @@ private:
   Term column{};
   std::map<size_t, std::vector<Attention>> attentions;         // by the summands before
   std::map<size_t, std::vector<FeedForwardPart>> feedForwards; // likewise
+  std::map<Term, StreamNorm> norms;                            // by what reads them
   std::vector<Term> embeddings;
 };
 
@@ -104,25 +110,33 @@ std::vector<Term> Finder::ascending(std::vector<Term> summands) const {
   return summands;
 }
 
-Status Finder::addAttention(AttentionLayer layer, Term summand) {
-  Expected<NormLayer> norm = matcher.norm(layer.input, column);
+Expected<const Finder::StreamNorm *> Finder::streamNorm(Term input) {
+  if (const auto known = norms.find(input); known != norms.end())
+    return &known->second;
+  Expected<NormLayer> norm = matcher.norm(input, column);
   if (!norm)
     return norm.takeError();
   std::vector<Term> before = ascending(flattened(norm->input, column));
-  attentions[before.size()].push_back({std::move(layer), std::move(*norm), summand, before});
+  return &norms.emplace(input, StreamNorm{std::move(*norm), std::move(before)}).first->second;
+}
+
+Status Finder::addAttention(AttentionLayer layer, Term summand) {
+  const Expected<const StreamNorm *> read = streamNorm(layer.input);
+  if (!read)
+    return read.error();
+  attentions[(*read)->before.size()].push_back({std::move(layer), *read, summand});
   found.attentions++;
   return Status::success();
 }
 
 Status Finder::addFeedForward(Term input, Term summand, FeedForwardPart part) {
-  Expected<NormLayer> norm = matcher.norm(input, column);
-  if (!norm)
-    return norm.takeError();
+  const Expected<const StreamNorm *> read = streamNorm(input);
+  if (!read)
+    return read.error();
   (part.experts ? found.experts : found.mlps)++;
-  part.norm = std::move(*norm);
   part.summand = summand;
-  part.before = ascending(flattened(part.norm.input, column));
-  feedForwards[part.before.size()].push_back(std::move(part));
+  part.read = *read;
+  feedForwards[(*read)->before.size()].push_back(std::move(part));
   return Status::success();
 }
 
@@ -179,11 +193,10 @@ Status Finder::addSummand(Term summand) {
 
 bool Finder::leadsTo(Term term, const char *op, int depth) {
   bool isFound = false;
-  terms.rewrite(term, [&](Term inner) -> std::optional<Term> {
+  terms.visit(term, [&](Term inner) {
     isFound = isFound || matcher.isElement(inner, op);
     if (depth > 0 && matcher.isElement(inner, "sum"))
       isFound = isFound || leadsTo(terms.definition(terms.leaf(inner)).bodies[0], op, depth - 1);
-    return std::nullopt;
   });
   return isFound;
 }
@@ -250,25 +263,25 @@ Status Finder::order() {
     DecoderLayer layer;
     const auto attention = attentions.find(before.size());
     if (attention == attentions.end() || attention->second.size() != 1 ||
-        attention->second[0].before != ascending(before))
+        attention->second[0].read->before != ascending(before))
       return Error{fold.graph.path,
                    "behind layer " + std::to_string(out.layers.size()) +
                        ": no attention reads the sum of what stands before",
                    ""};
     layer.attention = std::move(attention->second[0].layer);
-    layer.attentionNorm = std::move(attention->second[0].norm);
+    layer.attentionNorm = attention->second[0].read->norm;
     before.push_back(attention->second[0].summand);
     attentions.erase(attention);
     const auto feedForward = feedForwards.find(before.size());
     const std::vector<Term> read = ascending(before);
-    const auto readsOther = [&](const FeedForwardPart &part) { return part.before != read; };
+    const auto readsOther = [&](const FeedForwardPart &part) { return part.read->before != read; };
     if (feedForward == feedForwards.end() ||
         std::any_of(feedForward->second.begin(), feedForward->second.end(), readsOther))
       return Error{fold.graph.path, "layer " + std::to_string(out.layers.size()) + " has no feed-forward part", ""};
     std::vector<OneExpert> all;
     for (FeedForwardPart &part : feedForward->second) {
       before.push_back(part.summand);
-      layer.feedForwardNorm = part.norm;
+      layer.feedForwardNorm = part.read->norm;
       if (part.one)
         all.push_back(std::move(*part.one));
       else if (part.experts && !layer.experts)

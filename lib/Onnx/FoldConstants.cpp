@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 #include "Fold.h"
 
+#include "k2c/Support/Half.h"
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -29,15 +30,6 @@ static float fromBits(uint32_t bits) {
   float value = 0;
   std::memcpy(&value, &bits, sizeof value);
   return value;
-}
-
-static float halfToFloat(uint16_t half) {
-  const uint32_t sign = uint32_t(half & 0x8000) << 16, exponent = (half >> 10) & 31, mantissa = half & 1023;
-  if (exponent == 31)
-    return fromBits(sign | 0x7f800000 | mantissa << 13);
-  const float magnitude =
-      exponent ? std::ldexp(float(mantissa + 1024), int(exponent) - 25) : std::ldexp(float(mantissa), -24);
-  return sign ? -magnitude : magnitude;
 }
 
 /// A floating-point number of 8 bits, by the bits of its mantissa. Those of 4 and 3 have no infinities; the others do.
@@ -97,7 +89,7 @@ static std::optional<double> decode(ElementType type, const char *bytes, int64_t
   case ElementType::U64:
     return load<uint64_t>(at);
   case ElementType::F16:
-    return halfToFloat(uint16_t(load<uint16_t>(at)));
+    return fromBits(widenHalf(uint16_t(load<uint16_t>(at))));
   case ElementType::BF16:
     return fromBits(uint32_t(load<uint16_t>(at)) << 16);
   default:

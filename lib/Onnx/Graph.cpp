@@ -1,8 +1,6 @@
 //===- Graph.cpp - an ONNX file as data ---------------------------------------===//
 #include "Graph.h"
 #include "base/FormatBytes.h"
-#include <cerrno>
-#include <unistd.h>
 
 namespace k2c::onnx {
 
@@ -55,20 +53,14 @@ std::string describe(const Node &node, const std::vector<std::string> &values, s
 
 Status Files::read(int64_t file, int64_t offset, void *out, int64_t count) const {
   const File &source = files[static_cast<size_t>(file)];
-  char *to = static_cast<char *>(out);
-  for (int64_t got = 0; got < count;) {
-    const ssize_t n = ::pread(source.descriptor.number, to + got, static_cast<size_t>(count - got), offset + got);
-    if (n < 0 && errno == EINTR)
-      continue;
-    if (n < 0)
-      return systemError(source.path, "cannot read", errno);
-    if (n == 0)
-      return Error{source.path,
-                   "ends at byte " + std::to_string(offset + got) + ", " + std::to_string(offset + count) +
-                       " are needed",
-                   "the file was changed while it was read"};
-    got += n;
-  }
+  const BytesRead read = readAt(source.descriptor.number, offset, out, count);
+  if (read.error)
+    return systemError(source.path, "cannot read", read.error);
+  if (read.count < count)
+    return Error{source.path,
+                 "ends at byte " + std::to_string(offset + read.count) + ", " + std::to_string(offset + count) +
+                     " are needed",
+                 "the file was changed while it was read"};
   return {};
 }
 

@@ -35,27 +35,32 @@ bool Matcher::isElement(Term term, const char *op) const {
 }
 
 std::optional<Term> Matcher::runningSize(Term element) {
-  std::optional<Term> size;
-  terms.rewrite(terms.definition(terms.leaf(element)).bodies[0], [&](Term inner) -> std::optional<Term> {
-    if (terms.kind(inner) == TermKind::Variable && terms.tag(inner) == Fold::firstReduced)
-      size = terms.part(inner, 0);
-    return std::nullopt;
-  });
-  return size;
+  for (Term variable : terms.variablesOf({terms.definition(terms.leaf(element)).bodies[0]}))
+    if (terms.tag(variable) == Fold::firstReduced)
+      return terms.part(variable, 0);
+  return std::nullopt;
 }
 
-Term Matcher::opened(Term element, Term running) {
-  std::vector<Term> byPosition(size_t(Fold::firstReduced) + 1, terms.number(0));
-  const std::vector<Part> indices = terms.parts(element);
-  for (size_t i = 0; i < indices.size(); i++)
-    byPosition[i] = indices[i].term;
+std::optional<int64_t> Matcher::countOf(Term variable) const {
+  return terms.kind(variable) == TermKind::Variable ? terms.asInteger(terms.part(variable, 0)) : 1;
+}
+
+Term Matcher::opened(Term element, Term running, size_t body) {
+  std::vector<Term> byPosition = terms.operands(element);
+  byPosition.resize(size_t(Fold::firstReduced) + 1, Term(0));
   byPosition[size_t(Fold::firstReduced)] = running;
-  return terms.substitute(terms.definition(terms.leaf(element)).bodies[0], byPosition);
+  return terms.substitute(terms.definition(terms.leaf(element)).bodies[body], byPosition);
+}
+
+Term Matcher::withIndex(Term element, size_t axis, Term index) {
+  std::vector<Term> indices = terms.operands(element);
+  indices[axis] = index;
+  return terms.element(terms.leaf(element), indices);
 }
 
 Term Matcher::unshared(Term term) {
   return terms.rewrite(term, [&](Term inner) -> std::optional<Term> {
-    return isElement(inner, "shared") ? std::optional(unshared(opened(inner, Term(0)))) : std::nullopt;
+    return isElement(inner, "shared") ? std::optional(unshared(opened(inner))) : std::nullopt;
   });
 }
 
@@ -102,10 +107,8 @@ std::optional<View> Matcher::view(Term term, const std::vector<Term> &variables)
   View out;
   out.constant = ValueId(definition.numbers[0]);
   out.strides.assign(variables.size(), 0);
-  for (Term variable : variables) {
-    const Term size = terms.kind(variable) == TermKind::Variable ? terms.part(variable, 0) : terms.number(1);
-    out.shape.push_back(terms.asInteger(size).value_or(0));
-  }
+  for (Term variable : variables)
+    out.shape.push_back(countOf(variable).value_or(0));
   int64_t stride = 1;
   for (size_t i = definition.shape.size(); i-- > 0;) {
     double constant = 0;
@@ -128,11 +131,10 @@ std::optional<View> Matcher::view(Term term, const std::vector<Term> &variables)
 std::optional<Error> Matcher::quantised(const std::vector<Part> &weights) {
   std::optional<ValueId> stored;
   for (const Part &weight : weights)
-    terms.rewrite(weight.term, [&](Term inner) -> std::optional<Term> {
+    terms.visit(weight.term, [&](Term inner) {
       const bool isStored = isElement(inner, "nibbles") || isElement(inner, "constant");
       if (isStored && terms.isInteger(inner))
         stored = ValueId(terms.definition(terms.leaf(inner)).numbers[0]);
-      return std::nullopt;
     });
   if (!stored)
     return std::nullopt;
@@ -231,7 +233,7 @@ Expected<NormLayer> Matcher::norm(Term value, Term index, double *scale) {
   if (!root || inside <= 0)
     return mismatch(*squares, "the sum of squares of an RMS norm");
   out.size = *terms.asInteger(*size);
-  if (terms.asInteger(terms.kind(index) == TermKind::Variable ? terms.part(index, 0) : Term(1)) != out.size)
+  if (countOf(index) != out.size)
     return mismatch(value, "an RMS norm of what it divides by");
   out.weight = *weight;
   out.input = product(rest, std::sqrt(inside));

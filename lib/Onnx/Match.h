@@ -154,8 +154,12 @@ public:
   // What all share.
   /// "expected a linear layer", with the place of the node nearest to `at`.
   Error mismatch(Term at, const std::string &expected) const;
-  /// The body of an element of a leaf, the element's indices put in; `running` takes the place of what it runs over.
-  Term opened(Term element, Term running);
+  /// A body of an element of a leaf, the element's indices put in; `running` takes the place of what it runs over.
+  Term opened(Term element, Term running, size_t body = 0);
+  /// The same of a leaf that runs over nothing that its body names.
+  Term opened(Term element) { return opened(element, Term(0)); }
+  /// The element of the same leaf with another index on an axis.
+  Term withIndex(Term element, size_t axis, Term index);
   /// Whether the term is an element of a leaf of this op.
   bool isElement(Term term, const char *op) const;
   /// The term without leaves that stand for sums that several nodes read.
@@ -164,6 +168,8 @@ public:
   std::optional<Term> runningSize(Term element);
   /// A variable that no term has yet.
   Term fresh(Term size) { return terms.variable(freshAt + freshCount++, size); }
+  /// What a variable counts to; of a number, which stands for the only index, 1. None: that is not known.
+  std::optional<int64_t> countOf(Term variable) const;
   bool mentions(Term term, Term variable);
   Term replaced(Term term, Term from, Term to);
   /// Factors of a product with their exponents, or the one that the term is.
@@ -207,7 +213,9 @@ private:
   Expected<TurnedRows> turnedPair(const std::vector<Piece> &found, Term value, Term element, Term position);
   Expected<ProjectedRows> projected(Term rows, Term head, Term element);
   Status readScores(Term scores, Term expert, RouterLayer &out, Term at);
+  Status readRouterLogits(Term logits, Term expert, RouterLayer &out);
   Status readChoice(Term choice, Term scores, Term expert, RouterLayer &out);
+  Term chosenFrom(Term chosen, Term at);
   Status readGroups(Term mask, Term choice, Term expert, RouterLayer &out);
   Term withoutBlindRows(Term rows, Term row);
   Term withoutNaN(Term term) const;

@@ -16,10 +16,9 @@ namespace k2c::onnx {
 /// The divisor of floor(variable / n) in a term; 0: there is none.
 static int64_t divisorOf(Terms &terms, Term term, Term variable) {
   int64_t divisor = 0;
-  terms.rewrite(term, [&](Term inner) -> std::optional<Term> {
+  terms.visit(term, [&](Term inner) {
     if (terms.kind(inner) == TermKind::Floor && terms.part(inner, 0) == variable)
       divisor = terms.asInteger(terms.part(inner, 1)).value_or(0);
-    return std::nullopt;
   });
   return divisor;
 }
@@ -89,13 +88,10 @@ Expected<Attended> Matcher::attended(Term rows, int64_t depth) {
 
 /// Queries, keys, scale and mask of the weights of keys.
 Status Matcher::readLogits(Term weights, Attended &out) {
-  const LeafDefinition softmax = terms.definition(terms.leaf(weights));
-  if (terms.part(weights, size_t(softmax.numbers[0])) != out.keyIndex)
+  const int64_t axis = terms.definition(terms.leaf(weights)).numbers[0];
+  if (terms.part(weights, size_t(axis)) != out.keyIndex)
     return mismatch(weights, "a softmax over keys");
-  std::vector<Term> indices;
-  for (const Part &part : terms.parts(weights))
-    indices.push_back(part.term);
-  Term logits = unshared(terms.substitute(softmax.bodies[0], indices));
+  Term logits = unshared(opened(weights));
   // What is masked stands in a choice, or is added.
   std::vector<Part> mask;
   if (terms.kind(logits) == TermKind::Select && terms.isNumber(terms.part(logits, 2))) {
@@ -131,8 +127,7 @@ Status Matcher::readLogits(Term weights, Attended &out) {
 
 /// How many heads of queries one row of keys or values is for; 0: they do not follow each other.
 int64_t Matcher::headsThatShare(Term rows, Term head) {
-  const int64_t heads =
-      terms.asInteger(terms.kind(head) == TermKind::Variable ? terms.part(head, 0) : Term(1)).value_or(1);
+  const int64_t heads = countOf(head).value_or(1);
   if (heads == 1 || !mentions(rows, head))
     return heads;
   const int64_t divisor = divisorOf(terms, rows, head);
@@ -159,7 +154,7 @@ Expected<ProjectedRows> Matcher::projected(Term rows, Term head, Term element) {
   }
   const double width = double(terms.asInteger(terms.part(element, 0)).value_or(1));
   const bool isOneHead = terms.kind(head) != TermKind::Variable;
-  const double heads = isOneHead ? 1 : double(terms.asInteger(terms.part(head, 0)).value_or(1));
+  const double heads = double(countOf(head).value_or(1));
   const Term column = fresh(terms.number(width * heads)), size = terms.number(width);
   const auto joined = [&](Term of) {
     const Term ofHead = isOneHead ? of : replaced(of, head, terms.floorDivide(column, size));
@@ -238,23 +233,19 @@ Expected<AttentionLayer> Matcher::attention(Term value, Term column) {
   const Expected<TurnedRows> key = turned(replaced(found->key, found->keyIndex, position), found->element, position);
   if (!key)
     return key.error();
-  if (query->before && key->before) {
-    Expected<MlaLayer> layer = latent(*found, *query, *key);
+  const auto finish = [&](auto layer) -> Status {
     if (!layer)
       return layer.takeError();
     layer->output = std::move(*output);
     out.input = layer->input;
     out.layer = std::move(*layer);
-    return out;
-  }
-  if (query->before || key->before)
+    return Status::success();
+  };
+  if (query->before.has_value() != key->before.has_value())
     return mismatch(found->query, "queries and keys that are turned from the same element on");
-  Expected<GqaLayer> layer = grouped(*found, *query, *key);
-  if (!layer)
-    return layer.takeError();
-  layer->output = std::move(*output);
-  out.input = layer->input;
-  out.layer = std::move(*layer);
+  Status status = query->before ? finish(latent(*found, *query, *key)) : finish(grouped(*found, *query, *key));
+  if (!status)
+    return status.takeError();
   return out;
 }
 

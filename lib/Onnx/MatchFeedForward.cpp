@@ -50,7 +50,7 @@ Expected<ExpertsLayer> Matcher::experts(Term value, Term column) {
   const std::optional<Term> count = isElement(value, "sum") ? runningSize(value) : std::nullopt;
   if (!count || !terms.asInteger(*count))
     return mismatch(value, "a sum over the experts of a token");
-  Term slot = terms.variable(expertAt, *count);
+  const Term slot = terms.variable(expertAt, *count);
   const auto [factor, body] = terms.splitFactor(opened(value, slot));
   std::vector<Part> weights;
   std::optional<Term> weighted;
@@ -103,11 +103,11 @@ Expected<OneExpert> Matcher::oneExpert(Term value, Term column) {
     condition = terms.part(inner, 0);
     return terms.part(inner, 2);
   });
-  double least = 0;
-  const std::vector<Part> index = condition ? summands(*condition, least) : std::vector<Part>();
-  if (index.size() != 1 || index[0].factor != 1 || !isElement(index[0].term, "topk-indices") || least > 0)
+  double added = 0; // to the index: less the expert's
+  const std::vector<Part> index = condition ? summands(*condition, added) : std::vector<Part>();
+  if (index.size() != 1 || index[0].factor != 1 || !isElement(index[0].term, "topk-indices") || added > 0)
     return wrong;
-  out.expert = int64_t(-least);
+  out.expert = int64_t(-added);
   out.chosen = index[0].term;
   out.weight = terms.multiply(chosen, product(rest, factor));
   Expected<MlpLayer> mlp = gatedMlp(*down, column);
@@ -115,6 +115,11 @@ Expected<OneExpert> Matcher::oneExpert(Term value, Term column) {
     return mlp.takeError();
   out.mlp = std::move(*mlp);
   return out;
+}
+
+/// The index of a softmax's element on the axis that it runs over.
+static Term softmaxIndex(const Terms &terms, Term element) {
+  return terms.part(element, size_t(terms.definition(terms.leaf(element)).numbers[0]));
 }
 
 /// The weight of an expert: its score, over the sum of those chosen or not, times a number.
@@ -126,9 +131,7 @@ Expected<RouterLayer> Matcher::router(Term weights, Term expert, Term slot) {
   out.spec.topK = chosen.numbers[2];
   out.spec.scale = scale;
   // Each slot is one of those chosen, and all are there.
-  const std::optional<int64_t> slots =
-      terms.asInteger(terms.kind(slot) == TermKind::Variable ? terms.part(slot, 0) : terms.number(1));
-  if (terms.part(expert, size_t(chosen.numbers[0])) != slot || slots != out.spec.topK)
+  if (terms.part(expert, size_t(chosen.numbers[0])) != slot || countOf(slot) != out.spec.topK)
     return mismatch(expert, "all experts that were chosen");
   std::vector<Part> own;
   std::optional<Term> divisor;
@@ -148,55 +151,40 @@ Expected<RouterLayer> Matcher::router(Term weights, Term expert, Term slot) {
       return mismatch(*divisor, "the sum of the weights of the experts chosen");
   }
   // A softmax of the logits chosen is one of all logits, made to sum to 1.
-  if (isElement(scores, "softmax")) {
-    const LeafDefinition softmax = terms.definition(terms.leaf(scores));
-    if (terms.part(scores, size_t(softmax.numbers[0])) == slot) {
-      std::vector<Term> indices;
-      for (const Part &part : terms.parts(scores))
-        indices.push_back(part.term);
-      const Term logits = replaced(terms.substitute(softmax.bodies[0], indices), expert, all);
-      Expected<LinearLayer> layer = linear(logits, {all});
-      if (!layer)
-        return layer.takeError();
-      out.logits = std::move(*layer);
-      if (out.logits.bias)
-        return mismatch(logits, "router logits without a bias");
-      out.spec.normalize = true;
-      out.spec.scoring = Scoring::Softmax;
-      if (Status status = readChoice(expert, logits, all, out); !status)
-        return status.takeError();
-      return out;
-    }
+  if (isElement(scores, "softmax") && softmaxIndex(terms, scores) == slot) {
+    out.spec.normalize = true;
+    out.spec.scoring = Scoring::Softmax;
+    scores = replaced(opened(scores), expert, all);
+    if (Status status = readRouterLogits(scores, all, out); !status)
+      return status.takeError();
+  } else {
+    scores = replaced(scores, expert, all);
+    // Scores outside of the groups chosen are 0, and no expert there is chosen.
+    if (terms.kind(scores) == TermKind::Select && terms.part(scores, 2) == Term(0) &&
+        isElement(terms.part(scores, 0), "scatter-elements"))
+      scores = terms.part(scores, 1);
+    if (Status status = readScores(scores, all, out, expert); !status)
+      return status.takeError();
   }
-  scores = replaced(scores, expert, all);
-  // Scores outside of the groups chosen are 0, and no expert there is chosen.
-  if (terms.kind(scores) == TermKind::Select && terms.part(scores, 2) == Term(0) &&
-      isElement(terms.part(scores, 0), "scatter-elements"))
-    scores = terms.part(scores, 1);
-  if (Status status = readScores(scores, all, out, expert); !status)
-    return status.takeError();
   if (Status status = readChoice(expert, scores, all, out); !status)
     return status.takeError();
   return out;
 }
 
 Status Matcher::readScores(Term scores, Term expert, RouterLayer &out, Term at) {
-  Term logits{};
   if (isElement(scores, "softmax")) {
-    const LeafDefinition softmax = terms.definition(terms.leaf(scores));
-    if (terms.part(scores, size_t(softmax.numbers[0])) != expert)
+    if (softmaxIndex(terms, scores) != expert)
       return mismatch(at, "a softmax over experts");
-    std::vector<Term> indices;
-    for (const Part &part : terms.parts(scores))
-      indices.push_back(part.term);
-    logits = terms.substitute(softmax.bodies[0], indices);
     out.spec.scoring = Scoring::Softmax;
-  } else if (terms.kind(scores) == TermKind::Call && terms.function(scores) == Function::Sigmoid) {
-    logits = terms.part(scores, 0);
-    out.spec.scoring = Scoring::Sigmoid;
-  } else {
-    return mismatch(scores, "scores of experts: softmax or sigmoid");
+    return readRouterLogits(opened(scores), expert, out);
   }
+  if (terms.kind(scores) != TermKind::Call || terms.function(scores) != Function::Sigmoid)
+    return mismatch(scores, "scores of experts: softmax or sigmoid");
+  out.spec.scoring = Scoring::Sigmoid;
+  return readRouterLogits(terms.part(scores, 0), expert, out);
+}
+
+Status Matcher::readRouterLogits(Term logits, Term expert, RouterLayer &out) {
   Expected<LinearLayer> layer = linear(logits, {expert});
   if (!layer)
     return layer.takeError();

@@ -40,7 +40,7 @@ struct Matcher::TurnedSummand {
 static std::set<int64_t> boundaries(Terms &terms, Term value, Term element) {
   std::set<int64_t> out;
   const int64_t size = terms.asInteger(terms.part(element, 0)).value_or(0);
-  terms.rewrite(value, [&](Term inner) -> std::optional<Term> {
+  terms.visit(value, [&](Term inner) {
     if (terms.kind(inner) == TermKind::AtLeastZero && terms.kind(terms.part(inner, 0)) == TermKind::Sum) {
       const Term sum = terms.part(inner, 0);
       const std::vector<Part> parts = terms.parts(sum);
@@ -51,7 +51,6 @@ static std::set<int64_t> boundaries(Terms &terms, Term value, Term element) {
           out.insert(at);
       }
     }
-    return std::nullopt;
   });
   out.insert(0);
   out.insert(size);

@@ -12,20 +12,15 @@
 
 namespace k2c::onnx {
 
-/// The operand of a "topk-indices" leaf at the element's indices, `at` in place of the one that is chosen.
-static Term operandOf(Terms &terms, Term chosen, Term at) {
-  const LeafDefinition best = terms.definition(terms.leaf(chosen));
-  std::vector<Term> indices;
-  for (const Part &part : terms.parts(chosen))
-    indices.push_back(part.term);
-  indices[size_t(best.numbers[0])] = at;
-  return terms.substitute(best.bodies[0], indices);
+/// What a "topk-indices" leaf chose from, at the index `at` in place of the one that was chosen.
+Term Matcher::chosenFrom(Term chosen, Term at) {
+  return opened(withIndex(chosen, size_t(terms.definition(terms.leaf(chosen)).numbers[0]), at));
 }
 
 Status Matcher::readChoice(Term chosen, Term scores, Term expert, RouterLayer &out) {
   if (terms.definition(terms.leaf(chosen)).numbers[3] != 1)
     return mismatch(chosen, "the experts of the largest scores");
-  Term choice = unshared(operandOf(terms, chosen, expert));
+  Term choice = unshared(chosenFrom(chosen, expert));
   std::optional<Term> mask;
   double outside = 0;
   if (terms.kind(choice) == TermKind::Select && terms.isNumber(terms.part(choice, 2))) {
@@ -57,11 +52,9 @@ Status Matcher::readGroups(Term mask, Term choice, Term expert, RouterLayer &out
   if (!isElement(mask, "scatter-elements"))
     return wrong;
   const LeafDefinition scatter = terms.definition(terms.leaf(mask));
-  std::vector<Term> indices;
-  for (const Part &part : terms.parts(mask))
-    indices.push_back(part.term);
   // The group of an expert: floor(expert / experts of a group).
-  const Term group = indices.back();
+  const size_t last = terms.partCount(mask) - 1;
+  const Term group = terms.part(mask, last);
   const std::optional<int64_t> width = terms.kind(group) == TermKind::Floor && terms.part(group, 0) == expert
                                            ? terms.asInteger(terms.part(group, 1))
                                            : std::nullopt;
@@ -70,16 +63,11 @@ Status Matcher::readGroups(Term mask, Term choice, Term expert, RouterLayer &out
   out.spec.groups = out.spec.experts / *width;
   // The mask is 1 where the group is one of those chosen.
   const Term groups = terms.number(double(out.spec.groups)), own = fresh(groups), slot = fresh(groups);
-  std::vector<Term> byPosition(size_t(Fold::firstReduced) + 1, Term(0));
-  std::copy(indices.begin(), indices.end(), byPosition.begin());
-  byPosition[indices.size() - 1] = own;
-  byPosition[size_t(Fold::firstReduced)] = slot;
-  const Term condition = terms.substitute(scatter.bodies[1], byPosition);
+  const Term condition = opened(withIndex(mask, last, own), slot, /*body=*/1);
   std::optional<Term> best;
-  terms.rewrite(condition, [&](Term inner) -> std::optional<Term> {
+  terms.visit(condition, [&](Term inner) {
     if (isElement(inner, "topk-indices"))
       best = inner;
-    return std::nullopt;
   });
   if (!best || condition != terms.equalsZero(terms.subtract(own, *best)))
     return wrong;
@@ -88,7 +76,7 @@ Status Matcher::readGroups(Term mask, Term choice, Term expert, RouterLayer &out
     return wrong;
   out.spec.topGroups = numbers[2];
   // A group's score.
-  const Term score = operandOf(terms, *best, own), inside = fresh(terms.number(double(*width)));
+  const Term score = chosenFrom(*best, own), inside = fresh(terms.number(double(*width)));
   const auto choiceOf = [&](Term index) {
     return replaced(choice, expert, terms.sum(0, {{own, double(*width)}, {index, 1}}));
   };
@@ -101,12 +89,11 @@ Status Matcher::readGroups(Term mask, Term choice, Term expert, RouterLayer &out
   const Term place = fresh(terms.number(2));
   std::optional<Term> member;
   const Term summed = unshared(opened(score, place));
-  terms.rewrite(summed, [&](Term inner) -> std::optional<Term> {
+  terms.visit(summed, [&](Term inner) {
     if (isElement(inner, "topk-indices") && mentions(inner, place))
       member = inner;
-    return std::nullopt;
   });
-  if (!member || summed != choiceOf(*member) || unshared(operandOf(terms, *member, inside)) != choiceOf(inside))
+  if (!member || summed != choiceOf(*member) || unshared(chosenFrom(*member, inside)) != choiceOf(inside))
     return wrong;
   const std::vector<int64_t> two = terms.definition(terms.leaf(*member)).numbers;
   if (two[1] != *width || two[2] != 2 || two[3] != 1)

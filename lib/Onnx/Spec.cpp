@@ -183,23 +183,22 @@ Status SpecBuilder::addLayer(size_t index) {
     return status;
   if (Status status = addFeedForward(layer, number, kind); !status)
     return status;
-  // Kinds that differ in more than their feed-forward part have names of their own.
-  std::vector<LayerKind> others;
-  for (LayerKind known : kinds) {
-    std::swap(known.name, kind.name);
-    const bool isSame = known == kind;
-    std::swap(known.name, kind.name);
-    if (isSame)
-      kind.name = known.name;
-    if (std::find(others.begin(), others.end(), known) == others.end())
-      others.push_back(known);
-  }
-  const auto isTaken = [&](const LayerKind &known) { return known.name == kind.name && known != kind; };
-  const std::string base = kind.name;
-  for (size_t i = 2; std::find_if(others.begin(), others.end(), isTaken) != others.end(); i++)
-    kind.name = base + std::to_string(i);
+  nameKind(kind);
   kinds.push_back(std::move(kind));
   return Status::success();
+}
+
+void SpecBuilder::nameKind(LayerKind &kind) const {
+  const std::string base = kind.name;
+  for (const LayerKind &known : kinds) {
+    kind.name = known.name;
+    if (kind == known)
+      return;
+  }
+  const auto isTaken = [&](const LayerKind &known) { return known.name == kind.name; };
+  kind.name = base;
+  for (size_t i = 2; std::any_of(kinds.begin(), kinds.end(), isTaken); i++)
+    kind.name = base + std::to_string(i);
 }
 
 /// Whether the head's matrix is the embedding, or a copy of it.

@@ -40,10 +40,21 @@ static double yarnScale(const RopeSpec &rope, double scale) {
   return std::abs(magnitude * magnitude / scale - 1) < 1e-6 ? magnitude * magnitude : scale;
 }
 
+/// ropeOf, which looks for it, of each rotation once: all layers have the same few.
+Expected<RopeSpec> SpecBuilder::formulaOf(const Rotation &rotation) {
+  for (const auto &[known, formula] : formulas)
+    if (known == rotation)
+      return formula;
+  Expected<RopeSpec> formula = ropeOf(fold, rotation);
+  if (formula)
+    formulas.emplace_back(rotation, *formula);
+  return formula;
+}
+
 /// The rotary embedding of a layer; `scale` multiplies scores of rows of `width`, `turnedScale` those of their turned
 /// parts.
 Expected<std::string> SpecBuilder::ropeName(const Rotation &rotation, double scale, double turnedScale, double width) {
-  Expected<RopeSpec> rope = ropeOf(fold, rotation);
+  Expected<RopeSpec> rope = formulaOf(rotation);
   if (!rope)
     return rope.takeError();
   // Tables have their factor; of angles it is what turned parts have beside the others.

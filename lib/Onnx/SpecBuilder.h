@@ -33,9 +33,12 @@ private:
     return Error{fold.graph.path, what, "k2c compiles decoders whose layers differ in their kind alone"};
   }
   Status addLayer(size_t index);
+  /// Kinds that differ in more than their feed-forward part have names of their own.
+  void nameKind(LayerKind &kind) const;
   Status addAttention(const GqaLayer &found, int64_t index, LayerKind &kind);
   Status addAttention(const MlaLayer &found, int64_t index, LayerKind &kind);
   Status addLinear(const std::string &id, const std::string &name, const LinearLayer &linear, int64_t layer);
+  Expected<RopeSpec> formulaOf(const Rotation &rotation);
   Expected<std::string> ropeName(const Rotation &rotation, double scale, double turnedScale, double width);
   Status addFeedForward(const DecoderLayer &layer, int64_t index, LayerKind &kind);
   Status addProjection(const ProjectedRows &rows, const std::string &role, const std::string &norm, int64_t layer);
@@ -56,6 +59,7 @@ private:
   bool hasNorm = false;         // spec.normEps is known
   std::vector<LayerKind> kinds; // by layer
   std::map<std::string, std::vector<int64_t>> layersOfFamily;
+  std::vector<std::pair<Rotation, RopeSpec>> formulas; // of rotations, before scores' factors
   std::vector<Rotation> rotations;
   std::vector<std::string> rotationNames;
 };

@@ -48,15 +48,14 @@ Status OnnxTensors::add(const std::string &name, const Tensor &constant, const V
   if (!type)
     return Error{place, "weights of type " + onnx::name(constant.type) + " are not in this build",
                  "export the model in FLOAT, FLOAT16 or BFLOAT16"};
-  Entry entry{constant, *type, view.offset, view.shape, view.strides};
+  Entry entry{constant, *type, view.offset, view.shape, view.strides, view.shape.size() == 1};
   if (const std::optional<std::string> outside = outsideOf(constant, view))
     return Error{place, *outside, "export the model again"};
-  while (entry.shape.size() < 2) { // a vector is a row
+  while (entry.shape.size() < 2) {
     entry.shape.insert(entry.shape.begin(), 1);
     entry.strides.insert(entry.strides.begin(), 0);
   }
   entries.emplace(name, std::move(entry));
-  ranks.emplace(name, view.shape.size());
   return Status::success();
 }
 
@@ -65,7 +64,7 @@ Expected<StoredTensor> OnnxTensors::find(const std::string &name) const {
   if (found == entries.end())
     return Error{"tensor '" + shortened(name) + "'", "is not among the weights of the ONNX file", ""};
   StoredTensor out{found->second.type, found->second.shape};
-  if (ranks.at(name) == 1)
+  if (found->second.isVector)
     out.shape.erase(out.shape.begin());
   return out;
 }

@@ -33,6 +33,7 @@ private:
     DType type = DType::F32;
     int64_t offset = 0;
     std::vector<int64_t> shape, strides;
+    bool isVector = false; ///< kept as a row
   };
   Status readBytes(const Entry &entry, int64_t element, void *out, int64_t elements) const;
   Status readRows(const Entry &entry, int64_t first, int64_t count, char *out) const;
@@ -40,7 +41,6 @@ private:
 
   std::shared_ptr<const Files> graphFiles;
   std::unordered_map<std::string, Entry> entries;
-  std::unordered_map<std::string, size_t> ranks; ///< of tensors: a vector is kept as a row
 };
 
 } // namespace k2c::onnx

@@ -88,6 +88,13 @@ std::vector<Part> Terms::parts(Term term) const {
   return std::vector<Part>(from, from + node(term).count);
 }
 
+std::vector<Term> Terms::operands(Term term) const {
+  std::vector<Term> out;
+  for (size_t i = 0; i < partCount(term); i++)
+    out.push_back(part(term, i));
+  return out;
+}
+
 std::optional<int64_t> Terms::asInteger(Term term) const {
   const Node &found = node(term);
   if (found.kind != TermKind::Number || !found.isInteger)

@@ -118,6 +118,8 @@ public:
   /// Whether making terms took more than formulas of a graph ever do. What is made from then on means nothing.
   bool isExhausted() const { return steps > maxSteps || nodes.size() > maxTerms; }
   const LeafDefinition &definition(Leaf leaf) const { return leaves[size_t(leaf)]; }
+  /// The terms that a term is made of, without their factors; of an element its indices.
+  std::vector<Term> operands(Term term) const;
   /// The variables in terms, by position.
   std::vector<Term> variablesOf(const std::vector<Term> &in) const;
   /// As a formula, for messages and tests; a long one is cut behind `most` characters.
@@ -155,6 +157,8 @@ public:
   Term substitute(Term term, const std::vector<Term> &byPosition);
   /// The term rebuilt, what `replace` gives in place of a term it knows; leaves' bodies are not entered.
   Term rewrite(Term term, const std::function<std::optional<Term>(Term)> &replace);
+  /// Calls `see` for the term and all that it is made of, each once; leaves' bodies are not entered.
+  void visit(Term term, const std::function<void(Term)> &see);
 
   /// The element of a constant at these indices, if it is known; it becomes a number.
   std::function<std::optional<double>(Leaf constant, const std::vector<int64_t> &indices)> constants;

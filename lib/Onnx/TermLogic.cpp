@@ -349,6 +349,13 @@ Term Terms::rewritten(Term term, const std::function<std::optional<Term>(Term)> 
   return result;
 }
 
+void Terms::visit(Term term, const std::function<void(Term)> &see) {
+  rewrite(term, [&](Term inner) -> std::optional<Term> {
+    see(inner);
+    return std::nullopt;
+  });
+}
+
 std::vector<Term> Terms::variablesOf(const std::vector<Term> &in) const {
   std::vector<Term> out, open = in;
   std::unordered_set<int32_t> seen;

@@ -194,8 +194,9 @@ static std::vector<Remark> importRemarks(const Inputs &inputs) {
   if (!latent)
     return {};
   const PlanOptions &options = inputs.planOptions;
-  const int64_t width = byteWidth(options.cache.value_or(options.compute)), layers = inputs.spec.layerCount();
-  const int64_t kept = layers * latentElements(*latent) * width, expanded = layers * expandedElements(*latent) * width;
+  const AttentionSizes sizes = attentionSizes(*latent);
+  const int64_t bytes = inputs.spec.layerCount() * byteWidth(options.cache.value_or(options.compute));
+  const int64_t kept = bytes * sizes.cachedElements(), expanded = bytes * sizes.expandedElements();
   return {{"import-onnx",
            "the graph computes latent attention with keys and values of all heads: the program keeps the latent, " +
                format(Bytes(kept)) + " a token; keys and values would take " + format(Bytes(expanded)),

@@ -9,6 +9,7 @@
 
 #include "Finite.h"
 #include "base/Utf8.h"
+#include "k2c/Support/Half.h"
 #include "k2c/Support/Join.h"
 
 #include <algorithm>
@@ -96,21 +97,6 @@ Expected<SourceReader> SourceReader::open(const TensorSource &tensors, const Sou
 //===----------------------------------------------------------------------===//
 // Element types
 //===----------------------------------------------------------------------===//
-
-/// Exact; the payload of a NaN is kept.
-static uint32_t widenHalf(uint16_t half) {
-  uint32_t sign = uint32_t(half & 0x8000) << 16, exponent = half >> 10 & 31, mantissa = half & 0x3ff;
-  if (exponent == 31)
-    return sign | 0x7f800000 | mantissa << 13;
-  if (exponent == 0) {
-    if (mantissa == 0)
-      return sign;
-    int shift = __builtin_clz(mantissa) - 21; // brings the leading one to bit 10
-    mantissa = mantissa << shift & 0x3ff;
-    exponent = 1 - shift;
-  }
-  return sign | (exponent + 112) << 23 | mantissa << 13;
-}
 
 /// Writes `count` elements, `step` elements apart in `in`, as the packed type.
 static void convert(const char *in, int64_t step, char *out, int64_t count, DType stored, DType packed) {

@@ -8,6 +8,7 @@
 
 #include "../CommandLine.h"
 #include "base/JsonText.h"
+#include "k2c/Model/Layers.h"
 #include "k2c/Model/SpecJson.h"
 #include "k2c/Onnx/Describe.h"
 #include "k2c/Support/Join.h"
@@ -20,16 +21,14 @@ using nlohmann::ordered_json;
 
 namespace {
 
-/// Bytes that a token takes in a layer of that kind: as k2c keeps it, and as the keys and values of all heads.
+/// Bytes that a token takes in a layer of that kind, of elements of `width` bytes: as k2c keeps it, and as the keys and
+/// values of all heads.
 struct TokenBytes {
   int64_t kept = 0, expanded = 0;
 };
 TokenBytes tokenBytes(const AttentionSpec &attention, int64_t width) {
-  if (const MlaSpec *const mla = std::get_if<MlaSpec>(&attention))
-    return {latentElements(*mla) * width, expandedElements(*mla) * width};
-  const GqaSpec &gqa = std::get<GqaSpec>(attention);
-  const int64_t bytes = 2 * gqa.kvHeads * gqa.headDim * width;
-  return {bytes, bytes};
+  const AttentionSizes sizes = attentionSizes(attention);
+  return {sizes.cachedElements() * width, sizes.expandedElements() * width};
 }
 
 /// "gqa, head_dim 16, heads 4, kv_heads 2": the members of an object of specJson, without those that are off.
@@ -59,10 +58,9 @@ std::vector<std::string> remarksOf(const ModelSpec &spec) {
   const MlaSpec *const mla = spec.latentAttention();
   if (!mla)
     return {};
-  const int64_t layers = spec.layerCount(), width = byteWidth(spec.storage);
-  return {"latent attention: a token takes " + format(Bytes(layers * latentElements(*mla) * width)) +
-          " as latents, which k2c keeps, and " + format(Bytes(layers * expandedElements(*mla) * width)) +
-          " as keys and values"};
+  const TokenBytes bytes = tokenBytes(*mla, spec.layerCount() * byteWidth(spec.storage));
+  return {"latent attention: a token takes " + format(Bytes(bytes.kept)) + " as latents, which k2c keeps, and " +
+          format(Bytes(bytes.expanded)) + " as keys and values"};
 }
 
 std::string shape(const OnnxDescription::Weight &weight) {

@@ -2,47 +2,12 @@
 #ifndef K2C_UNIT_MODEL_TESTFILES_H
 #define K2C_UNIT_MODEL_TESTFILES_H
 
+#include "../TempFolder.h"
 #include "k2c/Model/ModelSpec.h"
-#include <atomic>
-#include <filesystem>
-#include <fstream>
-#include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 #include <string>
-#include <unistd.h>
 
 namespace k2c::test {
-
-/// A folder that is removed with the object.
-struct TempFolder {
-  TempFolder() {
-    static std::atomic<int> count{0};
-    path = testing::TempDir() + "k2c-model-" + std::to_string(::getpid()) + "-" + std::to_string(count++);
-    std::filesystem::create_directories(path);
-  }
-  ~TempFolder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path, ignored);
-  }
-  TempFolder(const TempFolder &) = delete;
-  TempFolder &operator=(const TempFolder &) = delete;
-
-  std::string operator/(const std::string &name) const { return path + "/" + name; }
-  std::string write(const std::string &name, const std::string &bytes) const {
-    std::ofstream(*this / name, std::ios::binary) << bytes;
-    return *this / name;
-  }
-  /// `text` without the folder's own path: for messages.
-  std::string relative(std::string text) const {
-    for (size_t at; (at = text.find(path + "/")) != std::string::npos;)
-      text.erase(at, path.size() + 1);
-    for (size_t at; (at = text.find(path)) != std::string::npos;)
-      text.replace(at, path.size(), ".");
-    return text;
-  }
-
-  std::string path;
-};
 
 inline std::string readFile(const std::string &path) {
   std::ifstream in(path, std::ios::binary);

@@ -1,4 +1,4 @@
-//===- CachesTest.cpp - what graphs keep of past tokens, and their description -===//
+//===- ExportedCachesTest.cpp - caches of exporters, and their description ----===//
 //
 // Graphs of an exporter, changed in memory: a cache that is kept otherwise than attention reads it is no cache.
 //

@@ -2,45 +2,14 @@
 #ifndef K2C_UNIT_ONNX_READHELPERS_H
 #define K2C_UNIT_ONNX_READHELPERS_H
 
+#include "../TempFolder.h"
 #include "ProtoWriter.h"
-#include <atomic>
-#include <filesystem>
-#include <fstream>
 #include <gtest/gtest.h>
 #include <string>
-#include <unistd.h>
 
 namespace k2c::onnx::test {
 
-/// A folder that is removed with the object.
-struct TempFolder {
-  TempFolder() {
-    static std::atomic<int> count{0};
-    path = testing::TempDir() + "k2c-onnx-" + std::to_string(::getpid()) + "-" + std::to_string(count++);
-    std::filesystem::create_directories(path);
-  }
-  ~TempFolder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path, ignored);
-  }
-  TempFolder(const TempFolder &) = delete;
-  TempFolder &operator=(const TempFolder &) = delete;
-
-  std::string operator/(const std::string &name) const { return path + "/" + name; }
-  std::string write(const std::string &name, const std::string &bytes) const {
-    std::filesystem::remove(*this / name); // a file that is cut and written again waits for the disk
-    std::ofstream(*this / name, std::ios::binary) << bytes;
-    return *this / name;
-  }
-  /// `text` without the folder's own path: for messages.
-  std::string relative(std::string text) const {
-    for (size_t at; (at = text.find(path + "/")) != std::string::npos;)
-      text.erase(at, path.size() + 1);
-    return text;
-  }
-
-  std::string path;
-};
+using k2c::test::TempFolder;
 
 /// The graph of a file's bytes; fails the test where it is refused.
 struct Read {

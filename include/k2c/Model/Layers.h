@@ -44,6 +44,9 @@ struct AttentionSizes {
   std::optional<IndexerSpec> indexer;
 
   bool isLatent() const { return expansion > 0; }
+  /// Elements that a layer keeps of a token, and what keys and values that queries meet would be.
+  int64_t cachedElements() const { return cache[0].width() + cache[1].width(); }
+  int64_t expandedElements() const { return keyHeads * (key + value); }
   /// Heads of cached keys that ranks can share out; 1: each of them needs the whole row.
   int64_t cachedHeads() const { return std::max<int64_t>(1, cache[0].heads); }
   /// Of `tokens`, those that stay in the cache, and that a query which could see all of them may see.

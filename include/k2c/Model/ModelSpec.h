@@ -116,10 +116,6 @@ struct MlaSpec {
   std::optional<IndexerSpec> indexer;
 };
 
-/// Elements that one token of one layer takes in a cache of latents, and in one of the keys and values of all heads.
-inline int64_t latentElements(const MlaSpec &mla) { return mla.latent + mla.rope; }
-inline int64_t expandedElements(const MlaSpec &mla) { return mla.heads * (mla.nope + mla.rope + mla.value); }
-
 using AttentionSpec = std::variant<GqaSpec, MlaSpec>;
 
 /// How a head's vector is cut into rotated pairs.

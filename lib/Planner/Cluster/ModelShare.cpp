@@ -157,7 +157,7 @@ ModelShare::ModelShare(const ModelSpec &spec, WeightFormat format) : spec(spec),
     const LayerKind &last = spec.layers.back().kindOf(spec.layerCount() - 1);
     const AttentionSizes sizes = attentionSizes(spec.attentions.at(last.attention));
     keyHeads = sizes.cachedHeads();
-    const double cached = double(sizes.cache[0].width() + sizes.cache[1].width());
+    const double cached = double(sizes.cachedElements());
     keyValueShare = std::min(1.0, double(spec.hidden) * cached / attention);
   }
 }

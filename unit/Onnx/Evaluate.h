@@ -4,8 +4,8 @@
 // evaluated by their definitions, each element once. It says what Fold's lowerings mean, for small graphs.
 //
 //===----------------------------------------------------------------------===//
-#ifndef K2C_LIB_ONNX_EVALUATE_H
-#define K2C_LIB_ONNX_EVALUATE_H
+#ifndef K2C_UNIT_ONNX_EVALUATE_H
+#define K2C_UNIT_ONNX_EVALUATE_H
 
 #include "Fold.h"
 
@@ -76,4 +76,4 @@ private:
 
 } // namespace k2c::onnx
 
-#endif // K2C_LIB_ONNX_EVALUATE_H
+#endif // K2C_UNIT_ONNX_EVALUATE_H
