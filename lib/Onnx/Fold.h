@@ -97,6 +97,7 @@ private:
   // Making values.
   std::vector<Term> variables(const std::vector<Term> &shape);
   Term at(const Folded &value, const std::vector<Term> &indices);
+  Expected<std::vector<Term>> commonShape(const Node &node, size_t inputs);
   std::optional<std::vector<Term>> broadcast(const std::vector<std::vector<Term>> &shapes);
   /// The element of a value at the indices of a larger shape that it is repeated to.
   Term spread(const Folded &value, const std::vector<Term> &shape);

@@ -35,10 +35,23 @@ Fold::Result Fold::cast(const Node &node) {
   return std::vector<Folded>{out};
 }
 
+/// The shape that the first inputs of a node are repeated to.
+Expected<std::vector<Term>> Fold::commonShape(const Node &node, size_t inputs) {
+  std::vector<Term> out;
+  for (size_t i = 0; i < inputs; i++) {
+    const std::optional<std::vector<Term>> both = broadcast({out, in(node, i).shape});
+    if (!both)
+      return refuse(node,
+                    "operands of shape " + text(out) + " and " + text(in(node, i).shape) + " do not fit each other");
+    out = *both;
+  }
+  return out;
+}
+
 Fold::Result Fold::where(const Node &node) {
-  const std::optional<std::vector<Term>> shape = broadcast({in(node, 0).shape, in(node, 1).shape, in(node, 2).shape});
+  const Expected<std::vector<Term>> shape = commonShape(node, 3);
   if (!shape)
-    return refuse(node, "its operands' sizes do not fit each other");
+    return shape.error();
   const Term condition = spread(in(node, 0), *shape);
   const Term element = terms.select(condition, spread(in(node, 1), *shape), spread(in(node, 2), *shape));
   return std::vector<Folded>{{in(node, 1).type, *shape, element}};
@@ -72,31 +85,29 @@ std::optional<Term> Fold::combined(const Node &node, Term a, Term b, bool areWho
 
 /// Add, Sub, Mul, Div, Mod, Pow, and of any number of operands Sum, Mean, Max, Min.
 Fold::Result Fold::arithmetic(const Node &node) {
-  std::vector<std::vector<Term>> shapes;
-  for (size_t i = 0; i < node.inputs.size(); i++)
-    shapes.push_back(in(node, i).shape);
-  const std::optional<std::vector<Term>> shape = broadcast(shapes);
+  const Expected<std::vector<Term>> shape = commonShape(node, node.inputs.size());
   if (!shape)
-    return refuse(node, "its operands' sizes do not fit each other");
+    return shape.error();
   std::vector<Part> operands;
   for (size_t i = 0; i < node.inputs.size(); i++)
     operands.push_back({spread(in(node, i), *shape), 1});
   const bool areWhole = isWhole(in(node, 0).type), isMean = node.op == "Mean";
   Folded out{in(node, 0).type, *shape, operands[0].term};
+  const bool isExtreme = node.op == "Max" || node.op == "Min";
+  if (operands.size() != 2 && node.op != "Sum" && !isMean && !isExtreme)
+    return refuse(node, std::to_string(operands.size()) + " operands are not 2");
   if (node.op == "Add" || node.op == "Sum" || isMean) {
     out.element = terms.scale(terms.sum(0, operands), isMean ? 1.0 / double(operands.size()) : 1);
     // The residual stream: what several read is a leaf, so that sums do not grow with the layers.
     return std::vector<Folded>{shared(node, 0, out)};
   }
-  if (node.op == "Max" || node.op == "Min") {
+  if (isExtreme) {
     if (operands.size() > maxExtremes)
       return refuse(node, std::to_string(operands.size()) + " operands are more than " + std::to_string(maxExtremes));
     for (const Part &operand : operands)
       out.element = extreme(node.op == "Max", out.element, operand.term);
     return std::vector<Folded>{out};
   }
-  if (operands.size() != 2)
-    return refuse(node, std::to_string(operands.size()) + " operands are not 2");
   const std::optional<Term> element = combined(node, operands[0].term, operands[1].term, areWhole);
   if (!element)
     return refuse(node,
@@ -153,9 +164,9 @@ Fold::Result Fold::isInfinite(const Node &node) {
 }
 
 Fold::Result Fold::compare(const Node &node) {
-  const std::optional<std::vector<Term>> shape = broadcast({in(node, 0).shape, in(node, 1).shape});
+  const Expected<std::vector<Term>> shape = commonShape(node, 2);
   if (!shape)
-    return refuse(node, "its operands' sizes do not fit each other");
+    return shape.error();
   const Term a = spread(in(node, 0), *shape), b = spread(in(node, 1), *shape);
   const bool isReal = isFloat(in(node, 0)) && !(terms.isInteger(a) && terms.isInteger(b));
   const auto less = [&](Term x, Term y) { // x < y
@@ -178,9 +189,9 @@ Fold::Result Fold::logical(const Node &node) {
     const Folded &value = in(node, 0);
     return std::vector<Folded>{{ElementType::Bool, value.shape, terms.negate(value.element)}};
   }
-  const std::optional<std::vector<Term>> shape = broadcast({in(node, 0).shape, in(node, 1).shape});
+  const Expected<std::vector<Term>> shape = commonShape(node, 2);
   if (!shape)
-    return refuse(node, "its operands' sizes do not fit each other");
+    return shape.error();
   const Term a = spread(in(node, 0), *shape), b = spread(in(node, 1), *shape);
   const Term both = terms.both(a, b), either = terms.either(a, b);
   const Term out = node.op == "And" ? both : node.op == "Or" ? either : terms.both(either, terms.negate(both));

@@ -104,34 +104,32 @@ Fold::Result Fold::reshape(const Node &node) {
         return refuse(node, "size 0 at axis " + std::to_string(i) + " of a tensor of rank " +
                                 std::to_string(value.shape.size()));
       (*to)[i] = value.shape[i];
-    } else if (size == -1) {
+    } else if (size == -1 && !open) {
       open = i;
       continue;
     }
     known = terms.multiply(known, (*to)[i]);
   }
   const Term all = total(value.shape, 0, value.shape.size());
-  if (open) {
+  if (open && known != terms.number(0))
     (*to)[*open] = terms.floorDivide(all, known);
-    known = terms.multiply(known, (*to)[*open]);
-  }
-  const std::optional<Indices> indices = known == all ? reindex(value.shape, *to) : std::nullopt;
-  if (!indices)
-    return refuse(node, terms.text(all) + " elements do not become " + terms.text(known));
-  return std::vector<Folded>{reshaped(value, *to, *indices)};
+  const std::optional<Folded> out = inShape(value, *to);
+  if (!out)
+    return refuse(node, "elements of shape " + text(value.shape) + " do not become " + text(*to));
+  return std::vector<Folded>{*out};
 }
 
 Fold::Result Fold::flatten(const Node &node) {
   const Folded &value = in(node, 0);
   const int64_t rank = int64_t(value.shape.size()), given = integer(node, "axis", 1);
-  const int64_t axis = given < 0 ? given + rank : given;
-  if (axis < 0 || axis > rank)
+  if (given < -rank || given > rank)
     return refuse(node, "axis " + std::to_string(given) + " of a tensor of rank " + std::to_string(rank));
-  const Indices to{total(value.shape, 0, size_t(axis)), total(value.shape, size_t(axis), size_t(rank))};
-  const std::optional<Indices> indices = reindex(value.shape, to);
-  if (!indices)
-    return refuse(node, "its sizes cannot be multiplied");
-  return std::vector<Folded>{reshaped(value, to, *indices)};
+  const size_t axis = size_t(given < 0 ? given + rank : given);
+  const Indices to{total(value.shape, 0, axis), total(value.shape, axis, size_t(rank))};
+  const std::optional<Folded> out = inShape(value, to);
+  if (!out)
+    return refuse(node, "elements of shape " + text(value.shape) + " do not become " + text(to));
+  return std::vector<Folded>{*out};
 }
 
 Fold::Result Fold::transpose(const Node &node) {
@@ -160,7 +158,7 @@ Fold::Result Fold::expand(const Node &node) {
     return refuse(node, "its shape is not known before a run");
   std::optional<Indices> shape = broadcast({value.shape, *to});
   if (!shape)
-    return refuse(node, "sizes " + text(value.shape) + " do not become " + text(*to));
+    return refuse(node, "elements of shape " + text(value.shape) + " are not repeated to " + text(*to));
   return std::vector<Folded>{{value.type, *shape, spread(value, *shape)}};
 }
 

@@ -155,10 +155,10 @@ Fold::Result Fold::rmsNorm(const Node &node) {
 
 /// The norm of a sum, and the sum: outputs 0 and 3. The mean and the divisor have no value.
 Fold::Result Fold::skipRmsNorm(const Node &node) {
-  const std::optional<std::vector<Term>> shape = broadcast({in(node, 0).shape, in(node, 1).shape});
-  if (!shape || shape->empty())
-    return refuse(node, "its operands' sizes do not fit each other");
-  if (broadcast({*shape, in(node, 2).shape}) != *shape ||
+  const Expected<std::vector<Term>> shape = commonShape(node, 2);
+  if (!shape)
+    return shape.error();
+  if (shape->empty() || broadcast({*shape, in(node, 2).shape}) != *shape ||
       (has(node, 3) && broadcast({*shape, in(node, 3).shape}) != *shape))
     return refuse(node, weightSizes);
   Term sum = terms.add(spread(in(node, 0), *shape), spread(in(node, 1), *shape));

@@ -187,6 +187,7 @@ private:
   std::optional<Term> indexThatIsZero(Term condition) const;
   Term branchWhere(Term assumed, Term branch);
   bool isTurned(Term condition) const;
+  bool isCondition(Term term) const;
   Term rebuild(Term term, std::vector<Part> &parts);
   Term rewritten(Term term, const std::function<std::optional<Term>(Term)> &replace, uint64_t rewrite);
   Term elementOf(Leaf leaf, const std::vector<Part> &indices);

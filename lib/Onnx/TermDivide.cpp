@@ -86,6 +86,8 @@ std::optional<double> Terms::floorByBounds(Term term, Term divisor) {
 Term Terms::floorDivide(Term term, Term divisor) {
   if (divisor == Term(1))
     return term;
+  if (isNumber(divisor) && number(divisor) <= 0) // of an axis that has no elements, nothing is asked for
+    return number(0);
   if (isNumber(term) && isNumber(divisor))
     return number(std::floor(number(term) / number(divisor)));
   if (kind(term) == TermKind::Floor)

@@ -164,10 +164,17 @@ Term Terms::atLeastZero(Term integer) {
   return make(TermKind::AtLeastZero, 0, 0, {{integer, 1}}, true);
 }
 
+/// Whether a term is 1 or 0 by what it is.
+bool Terms::isCondition(Term term) const {
+  const TermKind of = kind(term);
+  return of == TermKind::AtLeastZero || of == TermKind::EqualsZero || of == TermKind::Negative || of == TermKind::And ||
+         of == TermKind::Or;
+}
+
 Term Terms::equalsZero(Term term) {
   if (isNumber(term))
     return number(number(term) == 0);
-  if (kind(term) == TermKind::EqualsZero && kind(part(term, 0)) == TermKind::EqualsZero)
+  if (kind(term) == TermKind::EqualsZero && isCondition(part(term, 0)))
     return part(term, 0);
   if (kind(term) == TermKind::AtLeastZero) // not x >= 0 is -x - 1 >= 0
     return atLeastZero(plus(scale(part(term, 0), -1), -1));

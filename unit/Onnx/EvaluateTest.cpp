@@ -110,4 +110,13 @@ TEST_F(OnnxEvaluate, TermsWithoutAValue) {
   expectIn(failure({terms().number(4)}, leaf("nonzero", x)), "leaf 'nonzero' is not evaluated");
 }
 
+TEST_F(OnnxEvaluate, ConstantsThatAreNone) {
+  LeafDefinition definition;
+  definition.op = "constant";
+  definition.numbers = {0};
+  definition.shape = {terms().number(4)};
+  const Leaf constant = terms().leafOf(definition);
+  expectIn(failure({}, terms().element(constant, {terms().number(1)})), "constant 'x' cannot be read");
+}
+
 } // namespace

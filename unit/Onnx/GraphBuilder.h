@@ -60,7 +60,7 @@ public:
     return value;
   }
 
-  /// A constant; `type` F32, F64, BF16 (of numbers that are exact in it) or I64, I8, Bool.
+  /// A constant; `type` F32, F64, BF16 (of numbers that are exact in it) or I64, I8, U8, Bool.
   ValueId constant(const std::string &name, std::vector<int64_t> shape, const std::vector<double> &values,
                    ElementType type = ElementType::F32) {
     std::string bytes;
@@ -136,6 +136,7 @@ private:
       return bytesOf(int64_t(value));
     case ElementType::F64:
       return bytesOf(value);
+    case ElementType::U8: // below 128
     case ElementType::I8:
     case ElementType::Bool:
       return bytesOf(int8_t(value));

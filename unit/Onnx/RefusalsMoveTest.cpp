@@ -36,14 +36,14 @@ TEST(OnnxRefusals, NewShapes) {
   expectEach({{"Reshape", {reals({2, 3}), list({0, -1, 1})}, {}, ""},
               {"Reshape", {reals({2, 3}), integers({"n"})}, {}, "its shape is not known before a run"},
               {"Reshape", {reals({2, 3}), list({0, 0, 0})}, {}, "size 0 at axis 2 of a tensor of rank 2"},
-              {"Reshape", {reals({2, 3}), list({5})}, {}, "6 elements do not become 5"},
-              {"Reshape", {reals({2, 3}), list({-1, -1})}, {}, "6 elements do not become 6"},
+              {"Reshape", {reals({2, 3}), list({5})}, {}, "elements of shape [2, 3] do not become [5]"},
+              {"Reshape", {reals({2, 3}), list({-1, -1})}, {}, "elements of shape [2, 3] do not become [0, -1]"},
               {"Flatten", {reals({2, 3})}, {{"axis", 2}}, ""},
               {"Flatten", {reals({2, 3})}, {{"axis", 3}}, "axis 3 of a tensor of rank 2"},
-              {"Flatten", {reals({0, 3})}, {{"axis", 2}}, "its sizes cannot be multiplied"},
+              {"Flatten", {reals({0, 3})}, {{"axis", 2}}, "elements of shape [0, 3] do not become [0, 1]"},
               {"Expand", {reals({1, 3}), list({2, 1})}, {}, ""},
               {"Expand", {reals({1, 3}), integers({"n"})}, {}, "its shape is not known before a run"},
-              {"Expand", {reals({2}), list({3})}, {}, "sizes [2] do not become [3]"},
+              {"Expand", {reals({2}), list({3})}, {}, "elements of shape [2] are not repeated to [3]"},
               {"Tile", {reals({2}), list({3})}, {}, ""},
               {"Tile", {reals({2}), integers({"n"})}, {}, "its repeats are not known before a run"}});
 }
