@@ -79,6 +79,7 @@ private:
   bool has(const Node &node, size_t input) const;
   const Folded &in(const Node &node, size_t input) const { return *values[size_t(node.inputs[input])]; }
   int64_t integer(const Node &node, const char *name, int64_t otherwise) const;
+  bool flag(const Node &node, const char *name, bool otherwise) const;
   double real(const Node &node, const char *name, double otherwise) const;
   std::string word(const Node &node, const char *name, const char *otherwise) const;
   std::optional<std::vector<int64_t>> integers(const Node &node, const char *name) const;
@@ -116,6 +117,7 @@ private:
   /// A value that several nodes read, as a leaf of its own; others as they are.
   Folded shared(const Node &node, size_t output, const Folded &value);
   std::optional<Term> combined(const Node &node, Term a, Term b, bool areWhole);
+  bool wraps(const Node &node) const;
   Term isEqual(Term a, Term b);
   Term extreme(bool isMost, Term a, Term b);
   Expected<Term> fromEnd(const Node &node, Term index, Term size);
@@ -242,6 +244,7 @@ private:
   AttentionResult attention(const Node &node, ElementType type, const AttentionParts &parts);
   Folded joinHeads(const Folded &value);
   Status addCaches(const Node &node, size_t keys, size_t values, AttentionParts &parts);
+  Status checkBatch(const Node &node, const std::vector<size_t> &inputs) const;
   Status checkHeads(const Node &node, const AttentionParts &parts) const;
   Status addMask(const Node &node, const Folded &mask, AttentionParts &parts);
   Status addBias(const Node &node, size_t input, AttentionParts &parts);

@@ -90,6 +90,17 @@ Status Fold::addCaches(const Node &node, size_t keys, size_t values, AttentionPa
   return Status::success();
 }
 
+/// Whether operands have as many rows of a batch as the queries. Sizes that the file leaves open do, and caches, whose
+/// batch is that of the step.
+Status Fold::checkBatch(const Node &node, const std::vector<size_t> &inputs) const {
+  const Term rows = in(node, 0).shape[0];
+  for (size_t input : inputs)
+    if (has(node, input) && in(node, input).shape[0] != batch && !unified(in(node, input).shape[0], rows))
+      return refuse(node,
+                    "an operand of shape " + text(in(node, input).shape) + " is not of a batch of " + terms.text(rows));
+  return Status::success();
+}
+
 /// Whether heads of queries, keys and values fit each other.
 Status Fold::checkHeads(const Node &node, const AttentionParts &parts) const {
   if (parts.query.heads % parts.key.heads || parts.key.heads != parts.value.heads ||
@@ -137,7 +148,7 @@ Status Fold::addMask(const Node &node, const Folded &mask, AttentionParts &parts
 /// Which keys a query of Attention of ai.onnx sees by its position: causality, windows, lengths without padding.
 void Fold::addPositions(const Node &node, Term queries, std::optional<Term> cached, AttentionParts &parts) {
   const Folded *const lengths = has(node, 6) ? &in(node, 6) : nullptr;
-  const bool isCausal = integer(node, "is_causal", 0) != 0;
+  const bool isCausal = flag(node, "is_causal", false);
   const int64_t left = integer(node, "left_window_size", -1), right = integer(node, "right_window_size", -1);
   if (!isCausal && left < 0 && right < 0 && !lengths)
     return;
@@ -178,6 +189,8 @@ Fold::Result Fold::standardAttention(const Node &node) {
   parts.refused = -std::numeric_limits<double>::infinity();
   if (Status status = addCaches(node, 4, 5, parts); !status)
     return status.takeError();
+  if (Status status = checkBatch(node, {1, 2, 4, 5}); !status)
+    return status.takeError();
   if (Status status = checkHeads(node, parts); !status)
     return status.takeError();
   if (has(node, 3))
@@ -194,6 +207,8 @@ Fold::Result Fold::standardAttention(const Node &node) {
     return refuse(node, "its heads have " + terms.text(parts.query.width) + " columns");
   parts.scale = node.attributes.count("scale") ? scale : 1 / std::sqrt(width);
   parts.softcap = real(node, "softcap", 0);
+  if (!(parts.softcap >= 0))
+    return refuse(node, "softcap " + std::to_string(parts.softcap) + " is negative");
   const AttentionResult result = attention(node, q.type, parts);
   const Folded *const scores[] = {&result.products, &result.capped, &result.biased, &result.weights};
   const int64_t mode = integer(node, "qk_matmul_output_mode", 0);

@@ -35,7 +35,7 @@ struct Fold::Experts {
 
 /// Refuses what changes the result in a way that is not understood.
 Status Fold::checkExperts(const Node &node) const {
-  if (integer(node, "use_sparse_mixer", 0) != 0)
+  if (flag(node, "use_sparse_mixer", false))
     return refuse(node, "use_sparse_mixer is not understood");
   if (real(node, "activation_alpha", 1) != 1 || real(node, "activation_beta", 0) != 0)
     return refuse(node, "activation_alpha " + std::to_string(real(node, "activation_alpha", 1)) +
@@ -137,7 +137,7 @@ std::pair<Folded, Folded> Fold::routed(const Node &node, const Experts &experts)
   const Folded &mixing = experts.mixing ? *experts.mixing : scores;
   const Term t = terms.variable(0, shape[0]);
   Folded weights{scores.type, shape, at(mixing, {t, chosen.element})};
-  if (integer(node, "normalize_routing_weights", 0) != 0) {
+  if (flag(node, "normalize_routing_weights", false)) {
     const Folded sum = reduced(node, "sum", weights, {1}, false);
     weights.element = terms.multiply(weights.element, terms.power(at(sum, {t}), -1));
   }

@@ -70,7 +70,7 @@ Status Fold::checkGrouped(const Node &node) {
     return status;
   if (integer(node, "smooth_softmax", 0) > 0 || integer(node, "qk_output", 0) != 0)
     return refuse(node, "smooth_softmax and qk_output are not understood");
-  if (integer(node, "causal", 1) != 1)
+  if (!flag(node, "causal", true))
     return refuse(node, "attention to tokens that follow (causal = 0) is not understood");
   static const char *const names[] = {"attention_bias", "head_sink",     "k_scale",      "v_scale",
                                       "q_norm_weight",  "k_norm_weight", "query_seqlens"};
@@ -118,7 +118,7 @@ Expected<Fold::Heads> Fold::turnedHeads(const Node &node, const Heads &heads) {
   const int64_t pairs = cosines.shape.size() == 2 ? terms.asInteger(cosines.shape[1]).value_or(0) : 0;
   if (pairs < 1 || sines.shape != cosines.shape || 2 * pairs > terms.asInteger(heads.width).value_or(0))
     return refuse(node, "tables of shape " + text(cosines.shape) + " and " + text(sines.shape) + " are not understood");
-  const bool isInterleaved = integer(node, "rotary_interleaved", 0) != 0;
+  const bool isInterleaved = flag(node, "rotary_interleaved", false);
   Heads out = heads;
   out.at = [this, heads, cosines, sines, pairs, isInterleaved](Term b, Term h, Term s, Term d) {
     const Term position = terms.add(past, s);
@@ -143,7 +143,7 @@ Status Fold::prepareGrouped(const Node &node, AttentionParts &parts) {
         return normed.takeError();
       heads = *normed;
     }
-    if (integer(node, "do_rotary", 0) == 0)
+    if (!flag(node, "do_rotary", false))
       continue;
     Expected<Heads> turned = turnedHeads(node, heads);
     if (!turned)
@@ -182,6 +182,8 @@ Fold::Result Fold::groupQueryAttention(const Node &node) {
     return status.takeError();
   if (Status status = addCaches(node, 3, 4, parts); !status)
     return status.takeError();
+  if (Status status = checkBatch(node, {1, 2, 3, 4}); !status)
+    return status.takeError();
   if (Status status = checkHeads(node, parts); !status)
     return status.takeError();
   if (has(node, 10))
@@ -190,6 +192,8 @@ Fold::Result Fold::groupQueryAttention(const Node &node) {
   const double scale = real(node, "scale", 0);
   parts.scale = scale != 0 ? scale : 1 / std::sqrt(double(terms.asInteger(parts.query.width).value_or(1)));
   parts.softcap = real(node, "softcap", 0);
+  if (!(parts.softcap >= 0))
+    return refuse(node, "softcap " + std::to_string(parts.softcap) + " is negative");
   parts.refused = -std::numeric_limits<double>::infinity();
   // A token sees those at its position and before; of a window of W, itself and the W - 1 before it.
   const int64_t window = integer(node, "local_window_size", -1);
@@ -248,6 +252,8 @@ Fold::Result Fold::multiHeadAttention(const Node &node) {
   }
   if (Status status = addCaches(node, 6, 7, parts); !status)
     return status.takeError();
+  if (Status status = checkBatch(node, {1, 2, 6, 7}); !status)
+    return status.takeError();
   if (Status status = checkHeads(node, parts); !status)
     return status.takeError();
   if (has(node, 5))
@@ -257,7 +263,7 @@ Fold::Result Fold::multiHeadAttention(const Node &node) {
   parts.scale = scale != 0 ? scale : 1 / std::sqrt(double(terms.asInteger(parts.query.width).value_or(1)));
   parts.refused = -std::numeric_limits<double>::infinity();
   const Term cached = has(node, 6) ? in(node, 6).shape[2] : terms.number(0);
-  if (integer(node, "unidirectional", 0) != 0)
+  if (flag(node, "unidirectional", false))
     parts.allowed = [this, cached](Term, Term, Term i, Term j) {
       return terms.atLeastZero(terms.subtract(terms.add(cached, i), j));
     };

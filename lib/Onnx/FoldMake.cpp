@@ -18,7 +18,7 @@ Fold::Result Fold::range(const Node &node) {
   Term count;
   if (terms.isNumber(span))
     count = terms.number(std::max(0.0, std::ceil(terms.number(span) / std::abs(step))));
-  else if (terms.isInteger(span) && step == std::floor(step))
+  else if (terms.isNeverNegative(span) && step == std::floor(step))
     count = terms.floorDivide(terms.plus(span, std::abs(step) - 1), terms.number(std::abs(step)));
   else
     return refuse(node, "its length is not known before a run");
@@ -50,7 +50,7 @@ Fold::Result Fold::trilu(const Node &node) {
   const Term offset = has(node, 1) ? in(node, 1).element : terms.number(0);
   const Indices all = variables(value.shape);
   const Term above = terms.subtract(terms.subtract(all[rank - 1], all[rank - 2]), offset);
-  const bool isUpper = integer(node, "upper", 1) != 0;
+  const bool isUpper = flag(node, "upper", true);
   const Term keep = terms.atLeastZero(isUpper ? above : terms.scale(above, -1));
   return std::vector<Folded>{{value.type, value.shape, terms.select(keep, value.element, terms.number(0))}};
 }

@@ -76,11 +76,19 @@ std::optional<Term> Fold::combined(const Node &node, Term a, Term b, bool areWho
                : terms.call(Function::Power, {a, b});
   // Quotients of integers are cut off towards 0, remainders have the divisor's sign, or with fmod the dividend's.
   const bool isPositive = terms.isNeverNegative(terms.plus(b, -1)), isMod = node.op == "Mod";
-  if (areWhole && isPositive && (terms.isNeverNegative(a) || (isMod && integer(node, "fmod", 0) == 0)))
+  if (areWhole && isPositive && (terms.isNeverNegative(a) || (isMod && !flag(node, "fmod", false))))
     return isMod ? terms.modulo(a, b) : terms.floorDivide(a, b);
   if (areWhole && !isMod && terms.isNumber(a) && terms.isNumber(b) && terms.number(b) != 0)
     return terms.number(std::trunc(terms.number(a) / terms.number(b)));
   return std::nullopt;
+}
+
+/// Whether results may not fit in the type of the operands: lengths and indices do in 32 bits with a sign.
+bool Fold::wraps(const Node &node) const {
+  const ElementType type = in(node, 0).type;
+  const bool isSmall = isWhole(type) && type != ElementType::I32 && type != ElementType::I64;
+  return isSmall && (node.op == "Add" || node.op == "Sub" || node.op == "Mul" || node.op == "Pow" || node.op == "Sum" ||
+                     node.op == "Neg");
 }
 
 /// Add, Sub, Mul, Div, Mod, Pow, and of any number of operands Sum, Mean, Max, Min.
@@ -91,6 +99,8 @@ Fold::Result Fold::arithmetic(const Node &node) {
   std::vector<Part> operands;
   for (size_t i = 0; i < node.inputs.size(); i++)
     operands.push_back({spread(in(node, i), *shape), 1});
+  if (wraps(node))
+    return refuse(node, "of " + name(in(node, 0).type) + ", whose results may be cut off, is not understood");
   const bool areWhole = isWhole(in(node, 0).type), isMean = node.op == "Mean";
   Folded out{in(node, 0).type, *shape, operands[0].term};
   const bool isExtreme = node.op == "Max" || node.op == "Min";
@@ -158,8 +168,8 @@ Fold::Result Fold::isInfinite(const Node &node) {
   const Term above = isEqual(out.element, terms.number(infinity)),
              below = isEqual(out.element, terms.number(-infinity));
   out.type = ElementType::Bool;
-  out.element = terms.either(integer(node, "detect_positive", 1) != 0 ? above : terms.number(0),
-                             integer(node, "detect_negative", 1) != 0 ? below : terms.number(0));
+  out.element = terms.either(flag(node, "detect_positive", true) ? above : terms.number(0),
+                             flag(node, "detect_negative", true) ? below : terms.number(0));
   return std::vector<Folded>{out};
 }
 
@@ -205,6 +215,8 @@ Fold::Result Fold::unary(const Node &node) {
       {"Sigmoid", Function::Sigmoid}, {"Abs", Function::Abs},     {"Sign", Function::Sign},
       {"Relu", Function::Relu},       {"Round", Function::Round}, {"Ceil", Function::Ceil},
       {"Floor", Function::FloorReal}, {"IsNaN", Function::IsNaN}};
+  if (wraps(node))
+    return refuse(node, "of " + name(in(node, 0).type) + ", whose results may be cut off, is not understood");
   Folded out = in(node, 0);
   const Term x = out.element;
   if (node.op == "Neg")

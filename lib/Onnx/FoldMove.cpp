@@ -99,7 +99,7 @@ Fold::Result Fold::reshape(const Node &node) {
   std::optional<size_t> open;
   for (size_t i = 0; i < to->size(); i++) {
     const std::optional<int64_t> size = terms.asInteger((*to)[i]);
-    if (size == 0 && integer(node, "allowzero", 0) == 0) {
+    if (size == 0 && !flag(node, "allowzero", false)) {
       if (i >= value.shape.size())
         return refuse(node, "size 0 at axis " + std::to_string(i) + " of a tensor of rank " +
                                 std::to_string(value.shape.size()));

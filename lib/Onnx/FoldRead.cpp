@@ -47,6 +47,13 @@ int64_t Fold::integer(const Node &node, const char *name, int64_t otherwise) con
   return found ? found->integer : otherwise;
 }
 
+bool Fold::flag(const Node &node, const char *name, bool otherwise) const {
+  const int64_t value = integer(node, name, otherwise);
+  if (value != 0 && value != 1)
+    wrongAttribute = std::string("attribute '") + name + "' is " + std::to_string(value) + ", neither 0 nor 1";
+  return value != 0;
+}
+
 double Fold::real(const Node &node, const char *name, double otherwise) const {
   const Attribute *const found = attribute(node, name, Attribute::Kind::Float);
   return found ? double(found->real) : otherwise;
@@ -102,10 +109,14 @@ Expected<std::optional<std::vector<int64_t>>> Fold::axes(const Node &node, size_
   }
   if (!out)
     return out;
+  std::vector<bool> seen(size_t(rank), false);
   for (int64_t &axis : *out) {
     if (axis < -rank || axis >= rank)
       return refuse(node, "axis " + std::to_string(axis) + " of a tensor of rank " + std::to_string(rank));
     axis += axis < 0 ? rank : 0;
+    if (seen[size_t(axis)])
+      return refuse(node, "axis " + std::to_string(axis) + " is given twice");
+    seen[size_t(axis)] = true;
   }
   return out;
 }

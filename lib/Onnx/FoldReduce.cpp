@@ -61,7 +61,7 @@ Fold::Result Fold::reduce(const Node &node) {
   if (!given)
     return given.error();
   std::vector<int64_t> over = given->value_or(std::vector<int64_t>());
-  if (over.empty() && integer(node, "noop_with_empty_axes", 0) == 0)
+  if (over.empty() && !flag(node, "noop_with_empty_axes", false))
     for (int64_t i = 0; i < rank; i++)
       over.push_back(i);
   std::sort(over.begin(), over.end());
@@ -71,7 +71,7 @@ Fold::Result Fold::reduce(const Node &node) {
     if (!isFloat(value) && terms.asInteger(value.shape[size_t(axis)]) == 0 && node.op[6] == 'M')
       return refuse(node, "the most or least of no elements of " + name(value.type) + " is not understood");
   const char *const op = node.op == "ReduceMax" ? "max" : node.op == "ReduceMin" ? "min" : "sum";
-  Folded out = reduced(node, op, value, over, integer(node, "keepdims", 1) != 0);
+  Folded out = reduced(node, op, value, over, flag(node, "keepdims", true));
   if (node.op == "ReduceL2")
     out.element = terms.power(out.element, 0.5);
   for (int64_t axis : over)
@@ -108,7 +108,7 @@ Fold::Result Fold::topK(const Node &node) {
   shape[size_t(axis)] = terms.number(double((*count)[0]));
   LeafDefinition definition;
   definition.bodies = {value.element};
-  definition.numbers = {axis, *size, (*count)[0], integer(node, "largest", 1)};
+  definition.numbers = {axis, *size, (*count)[0], flag(node, "largest", true)};
   definition.op = "topk-indices";
   definition.min = 0;
   Folded chosen = leafValue(node, ElementType::I64, shape, std::move(definition));
@@ -127,7 +127,7 @@ Fold::Result Fold::cumulativeSum(const Node &node) {
   if (!given || given->size() != 1 || (*given)[0] < -rank || (*given)[0] >= rank)
     return refuse(node, "its axis is not a constant");
   const int64_t axis = (*given)[0] < 0 ? (*given)[0] + rank : (*given)[0];
-  const int64_t isExclusive = integer(node, "exclusive", 0), isReverse = integer(node, "reverse", 0);
+  const bool isExclusive = flag(node, "exclusive", false), isReverse = flag(node, "reverse", false);
   const Term index = terms.variable(int32_t(axis), value.shape[size_t(axis)]);
   if (terms.isNumber(value.element) && !isReverse) {
     const Term count = terms.plus(index, isExclusive ? 0 : 1);
@@ -192,7 +192,7 @@ Fold::Result Fold::gemm(const Node &node) {
   if (a.shape.size() != 2 || b.shape.size() != 2)
     return refuse(node, "its operands have ranks " + std::to_string(a.shape.size()) + " and " +
                             std::to_string(b.shape.size()) + ", not 2");
-  const bool turnsA = integer(node, "transA", 0) != 0, turnsB = integer(node, "transB", 0) != 0;
+  const bool turnsA = flag(node, "transA", false), turnsB = flag(node, "transB", false);
   const Term rows = a.shape[turnsA], depth = a.shape[!turnsA], columns = b.shape[!turnsB];
   if (b.shape[turnsB] != depth)
     return refuse(node, "an operand has " + terms.text(depth) + " columns, the other " + terms.text(b.shape[turnsB]) +

@@ -70,7 +70,7 @@ Folded Fold::ofHeads(ElementType type, Term batch, const Heads &heads, size_t ra
 /// RotaryEmbedding: of ai.onnx (x, cosines, sines, positions), of com.microsoft (x, positions, cosines, sines).
 Fold::Result Fold::rotaryEmbedding(const Node &node) {
   const bool isStandard = node.domain.empty();
-  if (integer(node, "is_packed_batching", 0) != 0 || real(node, "scale", 1) != 1)
+  if (flag(node, "is_packed_batching", false) || real(node, "scale", 1) != 1)
     return refuse(node, "is_packed_batching and scale are not understood");
   const Folded &x = in(node, 0), &cosines = in(node, isStandard ? 1 : 2), &sines = in(node, isStandard ? 2 : 3);
   const Folded *const positions = has(node, isStandard ? 3 : 1) ? &in(node, isStandard ? 3 : 1) : nullptr;
@@ -99,7 +99,7 @@ Fold::Result Fold::rotaryEmbedding(const Node &node) {
     return at(table, {at(*positions, {b, s}), column});
   };
   Heads out = *of;
-  const bool isInterleaved = integer(node, "interleaved", 0) != 0;
+  const bool isInterleaved = flag(node, "interleaved", false);
   out.at = [&](Term b, Term h, Term s, Term d) {
     return rotated([&](Term e) { return of->at(b, h, s, e); }, d, width, isInterleaved,
                    [&](Term column) { return row(cosines, b, s, column); },

@@ -20,6 +20,8 @@ TEST(RefusalsAttention, ofHeadsThatDoNotFit) {
                 "an operand of shape [2, 3, 16] is not 3 heads"),
       attention({reals({2, "heads", 3, 8}), key, key}, {},
                 "an operand of shape [2, ?1.1, 3, 8] has no heads that are known"),
+      attention({reals({2, 2, 3, 8}), key, key}, {{"softcap", -1.0}}, "softcap -1.000000 is negative"),
+      attention({reals({3, 2, 3, 8}), key, key}, {}, "an operand of shape [2, 2, 5, 8] is not of a batch of 3"),
       attention({reals({2, 3, 3, 8}), key, key}, {}, "3 heads of 8 columns and 2 of 8 do not fit each other"),
       attention({reals({2, 2, 3, "width"}), again(0), again(0)}, {}, "its heads have ?1.3 columns"),
   });

@@ -19,6 +19,7 @@ StepNode grouped(const Changes<StepOperand> &changes, const GraphBuilder::Attrib
 TEST(RefusalsGroupQuery, ofAttributes) {
   expectEachStep({
       grouped({}, {{"local_window_size", 4}, {"softcap", 30.0}}, ""),
+      grouped({}, {{"softcap", -1.0}}, "softcap -1.000000 is negative"),
       grouped({}, {{"colour", 1}}, "attribute 'colour' is not understood"),
       grouped({}, {{"num_heads", 0}}, "0 heads of queries and 1 of keys are not understood"),
       grouped({}, {{"kv_num_heads", INT64_MAX}},

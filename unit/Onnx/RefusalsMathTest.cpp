@@ -68,7 +68,8 @@ TEST(OnnxRefusals, ValuesThatAreMade) {
   value.kind = Attribute::Kind::Tensor;
   value.tensor = Tensor{"value", ElementType::String, {1}, -1, 0, std::make_shared<const std::string>("a")};
   const Operand one = number(1, ElementType::I64);
-  expectEach({{"Range", {integers({}), integers({}), one}, {}, ""},
+  expectEach({{"Range", {one, number(4, ElementType::I64), one}, {}, ""},
+              {"Range", {integers({}), integers({}), one}, {}, "its length is not known before a run"},
               {"Range", {integers({}), integers({}), integers({})}, {}, "its step is not a constant other than 0"},
               {"Range", {one, one, number(0, ElementType::I64)}, {}, "its step is not a constant other than 0"},
               {"Range", {reals({}), reals({}), number(1)}, {}, "its length is not known before a run"},
@@ -91,6 +92,7 @@ TEST(OnnxRefusals, ValuesThatAreMade) {
 TEST(OnnxRefusals, ElementsOneByOne) {
   const char *const sizes = "operands of shape [2] and [3] do not fit each other";
   const Operand two = reals({2}), three = reals({3}), condition = {ElementType::Bool, {2}, std::nullopt};
+  const Operand bytes = {ElementType::I8, {2}, std::nullopt};
   const Operand otherCondition = {ElementType::Bool, {3}, std::nullopt};
   expectEach({{"Cast", {two}, {{"to", int(ElementType::F16)}}, ""},
               {"Cast", {two}, {{"to", int(ElementType::I8)}}, "a cast of FLOAT to INT8 is not understood"},
@@ -99,6 +101,10 @@ TEST(OnnxRefusals, ElementsOneByOne) {
               {"Add", {two, two}, {}, ""},
               {"Add", {two, three}, {}, sizes},
               {"Sub", {two, two, two}, {}, "3 operands are not 2"},
+              {"Sub", {bytes, bytes}, {}, "of INT8, whose results may be cut off, is not understood"},
+              {"Neg", {bytes}, {}, "of INT8, whose results may be cut off, is not understood"},
+              {"Max", {bytes, bytes}, {}, ""},
+              {"Sub", {integers({2}), integers({2})}, {}, ""},
               {"Max", std::vector<Operand>(64, two), {}, ""},
               {"Max", std::vector<Operand>(65, two), {}, "65 operands are more than 64"},
               {"Mod", {integers({}), integers({})}, {}, " is not understood"},
@@ -119,11 +125,7 @@ TEST(OnnxRefusals, Norms) {
               {"com.microsoft:SkipSimplifiedLayerNormalization", {x, x, weight}, {}, "", 4},
               {"com.microsoft:SkipSimplifiedLayerNormalization", {x, x, reals({1, 2, 4})}, {}, larger, 4},
               {"com.microsoft:SkipSimplifiedLayerNormalization", {x, x, weight, reals({1, 2, 4})}, {}, larger, 4},
-              {"com.microsoft:SkipSimplifiedLayerNormalization",
-               {reals({}), reals({}), weight},
-               {},
-               larger,
-               4},
+              {"com.microsoft:SkipSimplifiedLayerNormalization", {reals({}), reals({}), weight}, {}, larger, 4},
               {"com.microsoft:SkipSimplifiedLayerNormalization",
                {x, reals({3}), weight},
                {},
@@ -136,6 +138,9 @@ TEST(OnnxRefusals, ElementsOverAnAxis) {
               {"ReduceMax", {integers({0})}, {}, "the most or least of no elements of INT64 is not understood"},
               {"ReduceSum", {reals({2}), integers({1})}, {}, "its axes are not constant"},
               {"ReduceSum", {reals({2}), list({1})}, {}, "axis 1 of a tensor of rank 1"},
+              {"ReduceSum", {reals({2}), list({0, -1})}, {}, "axis 0 is given twice"},
+              {"ReduceSum", {reals({2})}, {{"keepdims", 2}}, "attribute 'keepdims' is 2, neither 0 nor 1"},
+              {"ReduceSum", {reals({2}), list({0})}, {{"keepdims", 0}}, ""},
               {"TopK", {reals({3}), list({2})}, {}, "", 2},
               {"TopK", {reals({3}), integers({1})}, {}, "how many it chooses is not known before a run", 2},
               {"TopK", {reals({3}), list({4})}, {}, "chooses 4 of 3", 2},
