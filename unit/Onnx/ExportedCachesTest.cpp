@@ -150,7 +150,7 @@ TEST(DescribeOnnx, SaysWhatInputsAreForAndWhereWeightsLie) {
 }
 
 TEST(DescribeOnnx, SaysOfARefusedGraphWhatWasUnderstood) {
-  const test::TempFolder folder;
+  const onnx::test::TempFolder folder;
   std::filesystem::copy(modelFile("torch-past-tiny_deepseek_v3"), folder.path);
   folder.write("config.json", R"({"num_hidden_layers": 3})");
   const Expected<OnnxDescription> found = describeOnnx(folder / "model.onnx");
