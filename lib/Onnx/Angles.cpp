@@ -58,7 +58,7 @@ private:
     rope.scaling = scaling;
     const std::vector<float> ours = ropeInverseFrequencies(rope);
     for (size_t i = 0; i < ours.size(); i++)
-      if (std::abs(double(ours[i]) - double(frequencies[i])) > tolerance * double(ours[i]))
+      if (!(std::abs(double(ours[i]) - double(frequencies[i])) <= tolerance * double(ours[i]))) // NaN is none
         return false;
     return isRight(rope);
   }

@@ -206,7 +206,8 @@ bool SpecBuilder::isTied() {
   const Expected<StoredTensor> a = tensors.find("model.embed_tokens.weight"), b = tensors.find("lm_head.weight");
   if (!a || !b || a->shape != b->shape || a->type != b->type)
     return false;
-  const int64_t row = a->shape[1] * byteWidth(a->type), rows = std::max<int64_t>(1, (int64_t(1) << 22) / row);
+  // Many rows at once: of a transposed matrix each column is a read of its own, of as many elements.
+  const int64_t row = a->shape[1] * byteWidth(a->type), rows = std::max<int64_t>(1, (int64_t(1) << 25) / row);
   std::string left, right;
   for (int64_t first = 0; first < a->shape[0]; first += first == 0 ? 1 : rows) {
     const int64_t count = first == 0 ? row : std::min(rows, a->shape[0] - first) * row;
