@@ -28,12 +28,13 @@ double rounded(double value, int digits) {
   return std::round(value / scale) * scale;
 }
 
-/// Looks for the formula of frequencies that are known to `tolerance`; `isRight` says whether one that gives them is
-/// it.
+/// Looks for the formula of frequencies, of which each is known to a part of itself, its error; `isRight` says whether
+/// one that gives them is it.
 class FormulaFinder {
 public:
-  FormulaFinder(std::vector<float> frequencies, double tolerance, std::function<bool(const RopeSpec &)> isRight)
-      : frequencies(std::move(frequencies)), tolerance(tolerance), isRight(std::move(isRight)) {}
+  FormulaFinder(std::vector<float> frequencies, std::vector<double> errors,
+                std::function<bool(const RopeSpec &)> isRight)
+      : frequencies(std::move(frequencies)), errors(std::move(errors)), isRight(std::move(isRight)) {}
 
   bool find(RopeSpec &rope) const {
     rope.theta = 10000;
@@ -42,11 +43,9 @@ public:
     const size_t last = frequencies.size() - 1;
     for (size_t at : {size_t(0), last - 1, last / 2}) {
       const double ratio = double(frequencies[at]) / double(frequencies[at + 1]);
-      const double exact = std::pow(ratio, double(rope.dims) / 2);
-      double before = 0;
-      for (int digits = 1; digits <= 6 && exact > 1; digits++) {
-        rope.theta = rounded(exact, digits);
-        if (rope.theta > 1 && rope.theta != std::exchange(before, rope.theta) && findScaling(rope))
+      for (double theta : roundings(std::pow(ratio, double(rope.dims) / 2), 6)) {
+        rope.theta = theta;
+        if (findScaling(rope))
           return true;
       }
     }
@@ -54,11 +53,20 @@ public:
   }
 
 private:
+  /// `value` in 1 to `digits` digits, without those that are equal, of values above 1.
+  static std::vector<double> roundings(double value, int digits) {
+    std::vector<double> out;
+    for (int count = 1; count <= digits && value > 1; count++)
+      if (const double some = rounded(value, count); some > 1 && (out.empty() || out.back() != some))
+        out.push_back(some);
+    return out;
+  }
+
   bool is(RopeSpec &rope, const RopeScaling &scaling) const {
     rope.scaling = scaling;
     const std::vector<float> ours = ropeInverseFrequencies(rope);
     for (size_t i = 0; i < ours.size(); i++)
-      if (!(std::abs(double(ours[i]) - double(frequencies[i])) <= tolerance * double(ours[i]))) // NaN is none
+      if (!(std::abs(double(ours[i]) - double(frequencies[i])) <= errors[i] * double(ours[i]))) // NaN is none
         return false;
     return isRight(rope);
   }
@@ -67,9 +75,11 @@ private:
     if (is(rope, RopeUnscaled{}))
       return true;
     const std::vector<float> plain = ropeInverseFrequencies(rope);
-    const double factor = rounded(double(plain.back()) / double(frequencies.back()), 5);
-    if (!(factor > 1))
-      return false;
+    const std::vector<double> factors = roundings(double(plain.back()) / double(frequencies.back()), 5);
+    return std::any_of(factors.begin(), factors.end(), [&](double factor) { return findScaling(rope, factor); });
+  }
+
+  bool findScaling(RopeSpec &rope, double factor) const {
     if (is(rope, RopeLinear{factor}))
       return true;
     for (int64_t context = 16; context <= (int64_t(1) << 20); context += context < 4096 ? 16 : 4096) {
@@ -84,41 +94,68 @@ private:
   }
 
   std::vector<float> frequencies;
-  double tolerance;
+  std::vector<double> errors;
   std::function<bool(const RopeSpec &)> isRight;
 };
 
-/// Tables of cosines and sines, [positions, pairs].
+/// Tables of cosines and sines, [positions, pairs]. They may be of any length: rows are read as they are needed.
 class Tables {
 public:
-  Tables(Fold &fold, const Rotation &rotation) : fold(fold), rotation(rotation) {
-    const auto found = fold.graph.constants.find(rotation.cosines.constant);
-    rows = found == fold.graph.constants.end() || found->second.shape.empty() ? 0 : found->second.shape[0];
+  Tables(const Fold &fold, const Rotation &rotation)
+      : fold(fold), rotation(rotation), cosines(constantOf(rotation.cosines)), sines(constantOf(rotation.sines)),
+        pairs(rotation.dims / 2) {
+    if (!cosines || !sines)
+      return;
+    // The views are a graph's own numbers.
+    const int64_t elements = cosines->elements(), toRow = rotation.cosines.strides[0],
+                  toPair = rotation.cosines.strides[1];
+    const auto isInside = [&](int64_t number) { return number >= 0 && number < elements; };
+    int64_t last = 0;
+    if (toRow < 1 || !isInside(rotation.cosines.offset) || !isInside(toPair) ||
+        __builtin_mul_overflow(pairs - 1, toPair, &last) || !isInside(last) ||
+        last >= elements - rotation.cosines.offset)
+      return;
+    rows = (elements - 1 - rotation.cosines.offset - last) / toRow + 1;
+    const ElementType type = cosines->type;
+    // Of numbers near 1: what rounding to their type changes. Float32's are themselves computed in float32.
+    roundoff = type == ElementType::F16 ? 0x1p-11 : type == ElementType::BF16 ? 0x1p-8 : 0x1p-22;
   }
 
-  std::optional<double> at(const View &view, int64_t row, int64_t pair) const {
-    return fold.constantAt(view.constant, view.offset + row * view.strides[0] + pair * view.strides[1]);
-  }
+  double scale() const { return rows < 2 ? 0 : row(*cosines, rotation.cosines, 0).at(0); }
 
-  /// Angles at position 1 are the frequencies.
-  std::vector<float> frequencies(double scale) const {
-    std::vector<float> out;
-    for (int64_t i = 0; i < rotation.dims / 2; i++)
-      out.push_back(float(
-          std::atan2(at(rotation.sines, 1, i).value_or(0) / scale, at(rotation.cosines, 1, i).value_or(0) / scale)));
-    return out;
+  /// Angles at position 1, and better ones of what turns fast: from an angle at position p follows which of the angles
+  /// at 2 p, equal but for whole turns, is meant. `errors`: relative ones.
+  std::vector<float> frequencies(double scale, std::vector<double> &errors) const {
+    std::vector<double> out;
+    for (int64_t position = 1; position < rows; position *= 2) {
+      const std::vector<double> x = row(*cosines, rotation.cosines, position);
+      const std::vector<double> y = row(*sines, rotation.sines, position);
+      errors.clear();
+      for (size_t i = 0; i < size_t(pairs); i++) {
+        const double angle = std::atan2(y[i] / scale, x[i] / scale), turn = 2 * std::acos(-1.0);
+        if (position == 1)
+          out.push_back(angle);
+        else
+          out[i] = (angle + turn * std::round((out[i] * double(position) - angle) / turn)) / double(position);
+        errors.push_back(frequencyError + 4 * roundoff / std::max(1.0, out[i] * double(position)));
+      }
+    }
+    return std::vector<float>(out.begin(), out.end());
   }
 
   bool are(const RopeSpec &rope) const {
-    const size_t half = size_t(rope.dims / 2);
+    const size_t half = size_t(pairs);
     const std::vector<float> frequencies = ropeInverseFrequencies(rope);
     std::vector<float> ours(2 * half);
-    for (int64_t row = 0; row < rows; row++) {
-      ropeTableRows(rope, row, 1, ours.data());
+    for (int64_t position = 0; position < rows; position++) {
+      if (position >= maxRopePositions)
+        return false;
+      ropeTableRows(rope, position, 1, ours.data());
+      const std::vector<double> x = row(*cosines, rotation.cosines, position);
+      const std::vector<double> y = row(*sines, rotation.sines, position);
       for (size_t i = 0; i < half; i++) {
-        const double angleError = double(row) * frequencyError * double(frequencies[i]);
-        if (!isNear(ours[i], at(rotation.cosines, row, int64_t(i)), angleError) ||
-            !isNear(ours[half + i], at(rotation.sines, row, int64_t(i)), angleError))
+        const double error = roundoff + double(position) * frequencyError * double(frequencies[i]);
+        if (!(std::abs(double(ours[i]) - x[i]) <= error) || !(std::abs(double(ours[half + i]) - y[i]) <= error))
           return false;
       }
     }
@@ -126,14 +163,31 @@ public:
   }
 
 private:
-  /// Within two units of the last place of 1, and the angle's error.
-  bool isNear(float ours, std::optional<double> theirs, double angleError) const {
-    return theirs && std::abs(double(ours) - *theirs) <= 0x1p-22 + angleError;
+  const Tensor *constantOf(const View &view) const {
+    const auto found = fold.graph.constants.find(view.constant);
+    return found == fold.graph.constants.end() ? nullptr : &found->second;
   }
 
-  Fold &fold;
+  /// NaN where it cannot be read.
+  std::vector<double> row(const Tensor &table, const View &view, int64_t position) const {
+    const int64_t begin = view.offset + position * view.strides[0];
+    std::vector<double> out;
+    if (view.strides[1] == 1)
+      out = fold.elementsOf(table, begin, pairs);
+    else
+      for (int64_t i = 0; i < pairs; i++)
+        for (double element : fold.elementsOf(table, begin + i * view.strides[1], 1))
+          out.push_back(element);
+    out.resize(size_t(pairs), std::nan(""));
+    return out;
+  }
+
+  const Fold &fold;
   const Rotation &rotation;
+  const Tensor *cosines, *sines;
+  int64_t pairs;
   int64_t rows = 0;
+  double roundoff = 0;
 };
 
 } // namespace
@@ -144,14 +198,18 @@ Expected<RopeSpec> ropeOf(Fold &fold, const Rotation &rotation) {
   rope.pairs = rotation.pairs;
   if (!rotation.frequencies.empty()) {
     const auto isRight = [](const RopeSpec &) { return true; };
-    if (FormulaFinder(rotation.frequencies, frequencyError, isRight).find(rope))
+    const std::vector<double> errors(rotation.frequencies.size(), frequencyError);
+    if (FormulaFinder(rotation.frequencies, errors, isRight).find(rope))
       return rope;
   } else {
     const Tables tables(fold, rotation);
-    rope.cosSinScale = tables.at(rotation.cosines, 0, 0).value_or(0);
-    if (rope.cosSinScale > 0 && FormulaFinder(tables.frequencies(rope.cosSinScale), 1e-5, [&](const RopeSpec &guess) {
-                                  return tables.are(guess);
-                                }).find(rope))
+    const auto isRight = [&](const RopeSpec &guess) { return tables.are(guess); };
+    rope.cosSinScale = tables.scale();
+    std::vector<double> errors;
+    std::vector<float> frequencies;
+    if (rope.cosSinScale > 0)
+      frequencies = tables.frequencies(rope.cosSinScale, errors);
+    if (!frequencies.empty() && FormulaFinder(std::move(frequencies), std::move(errors), isRight).find(rope))
       return rope;
   }
   return Error{fold.graph.path, "angles of the rotary embedding are none of a formula that is known",

@@ -48,8 +48,9 @@ public:
 
   /// The value of a constant's element, at its index in the order of storage; none: it is not read.
   std::optional<double> constantAt(ValueId value, int64_t index);
-  /// The same of a tensor that is an attribute.
-  std::optional<double> elementOf(const Tensor &tensor, int64_t index) const;
+  /// Elements [first, first + count) of a tensor, read from its file; none where they are not inside of it, cannot be
+  /// read, or are of a type that is not read so.
+  std::vector<double> elementsOf(const Tensor &tensor, int64_t first, int64_t count) const;
   /// "node 'layers.0/q' (MatMul of ai.onnx 20)".
   std::string place(const Node &node) const;
 

@@ -115,11 +115,20 @@ std::optional<double> Fold::constantAt(ValueId value, int64_t index) {
   return size_t(index) < out.size() ? std::optional<double>(out[size_t(index)]) : std::nullopt;
 }
 
-std::optional<double> Fold::elementOf(const Tensor &tensor, int64_t index) const {
-  if (bitWidth(tensor.type) == 0)
-    return std::nullopt;
-  const Expected<std::string> bytes = readTensor(graph, tensor, maxSmallBytes);
-  return bytes && index < tensor.elements() ? decode(tensor.type, bytes->data(), index) : std::nullopt;
+std::vector<double> Fold::elementsOf(const Tensor &tensor, int64_t first, int64_t count) const {
+  const int64_t bits = bitWidth(tensor.type);
+  if (bits % 8 || bits == 0 || first < 0 || count > tensor.elements() - first)
+    return {};
+  std::string bytes(size_t(count * bits / 8), '\0');
+  if (tensor.file < 0)
+    bytes = tensor.bytes->substr(size_t(first * bits / 8), bytes.size());
+  else if (!graph.files->read(tensor.file, tensor.offset + first * bits / 8, bytes.data(), int64_t(bytes.size())))
+    return {};
+  std::vector<double> out;
+  for (int64_t i = 0; i < count; i++)
+    if (const std::optional<double> element = decode(tensor.type, bytes.data(), i))
+      out.push_back(*element);
+  return out;
 }
 
 /// The number that all elements of a constant are, of real ones only 0. Most are told by a few elements.

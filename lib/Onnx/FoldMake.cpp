@@ -34,10 +34,10 @@ Fold::Result Fold::constantOfShape(const Node &node) {
   Folded out{ElementType::F32, *shape, terms.number(0)};
   if (found != node.attributes.end() && found->second.tensor) {
     out.type = found->second.tensor->type;
-    const std::optional<double> value = elementOf(*found->second.tensor, 0);
-    if (!value)
+    const std::vector<double> value = elementsOf(*found->second.tensor, 0, 1);
+    if (value.empty())
       return refuse(node, "its value is of a type that is not read");
-    out.element = terms.number(*value);
+    out.element = terms.number(value[0]);
   }
   return std::vector<Folded>{out};
 }

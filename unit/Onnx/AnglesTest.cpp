@@ -28,8 +28,15 @@ Expected<RopeSpec> found(const std::vector<float> &frequencies) {
   return ropeOf(fold, rotation);
 }
 
+/// The bytes of a number as a file stores it, cut to 16 bits in bfloat16.
+std::string stored(float value, ElementType type) {
+  const std::string bytes(reinterpret_cast<const char *>(&value), sizeof value);
+  return type == ElementType::BF16 ? bytes.substr(2) : bytes;
+}
+
 /// What is found of tables of `positions` rows, of which one element is changed.
-Expected<RopeSpec> foundOfTables(const RopeSpec &rope, int64_t positions, float change = 0) {
+Expected<RopeSpec> foundOfTables(const RopeSpec &rope, int64_t positions, float change = 0,
+                                 ElementType type = ElementType::F32) {
   Graph graph;
   graph.path = "m.onnx";
   const std::vector<float> table = ropeTable(rope, positions);
@@ -40,10 +47,10 @@ Expected<RopeSpec> foundOfTables(const RopeSpec &rope, int64_t positions, float 
       for (int64_t i = 0; i < half; ++i) {
         const float value = table[size_t(row * rope.dims + side * half + i)] +
                             (side == 1 && row == positions - 1 && i == half - 1 ? change : 0);
-        bytes.append(reinterpret_cast<const char *>(&value), sizeof value);
+        bytes += stored(value, type);
       }
     Tensor tensor;
-    tensor.type = ElementType::F32;
+    tensor.type = type;
     tensor.shape = {positions, half};
     tensor.bytes = std::make_shared<std::string>(bytes);
     graph.values.push_back(side == 0 ? "cosines" : "sines");
@@ -104,6 +111,20 @@ TEST(OnnxAngles, TablesAreThoseOfTheirFrequenciesAndScale) {
   const Expected<RopeSpec> same = foundOfTables(rope, 64);
   expectSame(same, rope);
   EXPECT_EQ(same->cosSinScale, 1.25);
+}
+
+TEST(OnnxAngles, TablesMayBeLong) {
+  const RopeSpec rope = ropeWith(500000, 128, RopeLlama3{8, 1, 4, 8192});
+  expectSame(foundOfTables(rope, 20000), rope); // 1,280,000 elements
+}
+
+TEST(OnnxAngles, TablesOfFewBitsAreThoseOfTheirRoundedFormula) {
+  for (double theta : {10000.0, 500000.0, 1e6})
+    for (const RopeScaling &scaling : {RopeScaling(RopeUnscaled{}), RopeScaling(RopeLinear{4})}) {
+      const RopeSpec rope = ropeWith(theta, 64, scaling);
+      expectSame(foundOfTables(rope, 4096, 0, ElementType::BF16), rope);
+    }
+  EXPECT_FALSE(foundOfTables(ropeWith(10000, 64), 4096, 0.02f, ElementType::BF16));
 }
 
 const std::string none = "m.onnx: angles of the rotary embedding are none of a formula that is known; known: theta, "

@@ -68,8 +68,10 @@ CaseOutcome compared(Fold &fold, Evaluate &evaluate, const Port &port, const Ten
   const Expected<std::vector<double>> found = evaluate.elements(*value);
   if (!found)
     return {Kind::Refused, found.error().message};
-  for (int64_t i = 0; i < expected.elements(); i++) {
-    const double is = (*found)[size_t(i)], should = fold.elementOf(expected, i).value_or(std::nan(""));
+  std::vector<double> elements = fold.elementsOf(expected, 0, expected.elements());
+  elements.resize(found->size(), std::nan(""));
+  for (size_t i = 0; i < found->size(); i++) {
+    const double is = (*found)[i], should = elements[i];
     const bool isSame = is == should || (std::isnan(is) && std::isnan(should));
     if (!isSame && !(std::abs(is - should) <= toleranceOf(expected.type) * (1e-2 + std::abs(should))))
       return {Kind::Wrong, "element " + std::to_string(i) + " of " + name + " is " + std::to_string(is) + ", not " +
@@ -83,9 +85,10 @@ CaseOutcome run(const Case &of) {
   if (const Status status = fold.run(); !status)
     return {Kind::Refused, status.error().message};
   std::unordered_map<ValueId, std::vector<double>> given;
-  for (const auto &[value, tensor] : of.given)
-    for (int64_t i = 0; i < tensor.elements(); i++)
-      given[value].push_back(fold.elementOf(tensor, i).value_or(std::nan("")));
+  for (const auto &[value, tensor] : of.given) {
+    given[value] = fold.elementsOf(tensor, 0, tensor.elements());
+    given[value].resize(size_t(tensor.elements()), std::nan(""));
+  }
   Evaluate evaluate(fold, of.sizes, [&](ValueId value, int64_t index) { return given.at(value)[size_t(index)]; });
   for (const Port &port : of.graph.outputs) {
     const auto expected = of.expected.find(of.graph.values[size_t(port.value)]);
