@@ -22,6 +22,7 @@ ModelSpec graphSpec() {
   attention.headDim = 16;
   spec.attentions[firstAttention] = attention;
   spec.ropes[firstRope].theta = 500000;
+  spec.ropes[firstRope].dims = 16;
   spec.mlp = MlpSpec{192};
   spec.layers = {{{LayerKind{"dense"}}, {0, 2}}};
   return spec;
@@ -58,6 +59,14 @@ std::string genai(const std::string &text) { return Beside("genai_config.json", 
 std::string other(const std::string &file, const std::string &key, const std::string &stated,
                   const std::string &found) {
   return file + ": " + key + " is " + stated + ", and the graph has " + found + "; take both from one export";
+}
+
+TEST(OnnxBeside, OfTwoPairsThetaIsNotCompared) { // 10000 with a factor of 2.5 turns them as 62500 does
+  ModelSpec spec = graphSpec();
+  spec.ropes[firstRope].dims = 4;
+  EXPECT_EQ(config(R"({"rope_theta": 10000.0})", spec), "");
+  spec.ropes[firstRope].dims = 6;
+  EXPECT_EQ(config(R"({"rope_theta": 10000.0})", spec), other("config.json", "rope_theta", "10000.0", "500000"));
 }
 
 TEST(OnnxBeside, WithoutFilesATextHasNoEndAndAnyLength) {
