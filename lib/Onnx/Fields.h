@@ -1,7 +1,7 @@
 //===- Fields.h - the numbers of ONNX's fields --------------------------------===//
 //
-// What onnx.proto (IR version 14) calls field 7 of which message: of the messages and fields that are read, and no
-// others. Fields that stand nowhere here are skipped.
+// What onnx.proto (IR version 14) calls field 7 of which message: of the messages and fields that are read or written,
+// and no others. Fields that stand nowhere here are skipped.
 //
 //===----------------------------------------------------------------------===//
 #ifndef K2C_LIB_ONNX_FIELDS_H
@@ -28,7 +28,7 @@ struct OperatorSetFields {
 };
 
 struct GraphFields {
-  enum : uint32_t { node = 1, initializer = 5, input = 11, output = 12, sparseInitializer = 15 };
+  enum : uint32_t { node = 1, name = 2, initializer = 5, input = 11, output = 12, sparseInitializer = 15 };
 };
 
 struct NodeFields {
