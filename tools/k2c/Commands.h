@@ -13,6 +13,7 @@ void addCompile(CLI::App &app, std::function<int()> &run);
 void addRun(CLI::App &app, std::function<int()> &run);
 void addPlan(CLI::App &app, std::function<int()> &run);
 void addPack(CLI::App &app, std::function<int()> &run);
+void addExport(CLI::App &app, std::function<int()> &run);
 void addPlace(CLI::App &app, std::function<int()> &run);
 void addVerify(CLI::App &app, std::function<int()> &run);
 void addInspect(CLI::App &app, std::function<int()> &run);

@@ -31,9 +31,10 @@ int main(int argc, char **argv) {
                        "k2c " K2C_VERSION ", " K2RT_NUMERICS_TEXT ", targets: x86-64 with AVX2 and FMA, AVX-512");
   app.require_subcommand(1);
   std::function<int()> run;
-  for (k2c::Command add : {k2c::addCompile, k2c::addRun, k2c::addPlan, k2c::addPack, k2c::addPlace, k2c::addVerify,
-                           k2c::addInspect, k2c::addExplain, k2c::addDiff, k2c::addKnown, k2c::addDoctor,
-                           k2c::addCalibrate, k2c::addPredict, k2c::addCache, k2c::addCompletion, k2c::addManual})
+  for (k2c::Command add :
+       {k2c::addCompile, k2c::addRun, k2c::addPlan, k2c::addPack, k2c::addExport, k2c::addPlace, k2c::addVerify,
+        k2c::addInspect, k2c::addExplain, k2c::addDiff, k2c::addKnown, k2c::addDoctor, k2c::addCalibrate,
+        k2c::addPredict, k2c::addCache, k2c::addCompletion, k2c::addManual})
     add(app, run);
   return k2c::runCommandLine(app, argc, argv, [&run] { return run(); });
 }

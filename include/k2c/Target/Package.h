@@ -109,10 +109,14 @@ std::string manifestText(const ModelSpec &spec, const Plan &plan, const ProgramF
 /// What a folder under construction becomes. It replaces one of its kind.
 enum class FolderContents : uint8_t {
   Bundle,
-  Ptx, ///< ptx/ and cubin/ of --emit ptx
+  Ptx,    ///< ptx/ and cubin/ of --emit ptx
+  Export, ///< a model in another format, of k2c export, whose exportFile says so
 };
 
-/// A bundle, or a folder of --emit ptx, under construction, locked until the object dies.
+/// The file by which a folder of k2c export is known.
+inline constexpr const char *exportFile = "k2c-export.json";
+
+/// A bundle, or a folder of another kind, under construction, locked until the object dies.
 class BundleFolder {
 public:
   /// Creates DIR.partial, or re-enters the one that an interrupted compile left, of which finished blobs stay; of PTX

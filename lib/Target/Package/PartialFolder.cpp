@@ -54,6 +54,32 @@ bool isPtxFolder(const fs::path &folder) {
   return fs::is_regular_file(folder / "ptx" / "index.json", error);
 }
 
+/// What a folder is called that has such contents, and whether one is of that kind.
+const char *nameOf(FolderContents contents) {
+  switch (contents) {
+  case FolderContents::Bundle:
+    return "k2c bundle";
+  case FolderContents::Ptx:
+    return "folder of --emit ptx";
+  case FolderContents::Export:
+    break;
+  }
+  return "folder of k2c export";
+}
+
+bool hasContents(const fs::path &folder, FolderContents contents) {
+  std::error_code error;
+  switch (contents) {
+  case FolderContents::Bundle:
+    return isBundle(folder);
+  case FolderContents::Ptx:
+    return isPtxFolder(folder);
+  case FolderContents::Export:
+    break;
+  }
+  return fs::is_regular_file(folder / exportFile, error);
+}
+
 bool isEmptyFolder(const fs::path &folder) {
   std::error_code error;
   return fs::is_directory(folder, error) && fs::is_empty(folder, error);
@@ -83,8 +109,8 @@ Status checkReplaceable(const fs::path &target, const std::string &output, bool 
   const bool isPtx = contents == FolderContents::Ptx;
   if (isPtx && fs::exists(target / "manifest.json", error))
     return Error{output, "is a bundle, whose kernels --emit ptx does not replace", "choose another folder"};
-  if (!(isPtx ? isPtxFolder(target) : isBundle(target)) && !isEmptyFolder(target) && !force)
-    return Error{output, std::string("exists and is not a ") + (isPtx ? "folder of --emit ptx" : "k2c bundle"),
+  if (!hasContents(target, contents) && !isEmptyFolder(target) && !force)
+    return Error{output, std::string("exists and is not a ") + nameOf(contents),
                  "choose another folder, or replace it with --force"};
   return {};
 }
@@ -213,7 +239,7 @@ Expected<BundleFolder> BundleFolder::begin(const std::string &output, bool force
   if (Status status = clear(bundle.partial); !status)
     return status.takeError();
   std::error_code error;
-  if (isPtx)
+  if (contents != FolderContents::Bundle)
     fs::remove_all(fs::path(bundle.partial) / "weights", error); // of a bundle's blobs
   return bundle;
 }

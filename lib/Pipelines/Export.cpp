@@ -1,0 +1,74 @@
+//===- Export.cpp - From a model to a folder of another format ------------===//
+#include "k2c/Pipelines/Export.h"
+
+#include "base/JsonText.h"
+#include "k2c/Model/CheckWeights.h"
+#include "k2c/Model/Source.h"
+#include "k2c/Onnx/Export.h"
+#include "k2c/Onnx/Import.h"
+#include "k2c/Target/Package.h"
+#include "k2c/Weights/CheckpointTensors.h"
+
+namespace k2c {
+
+namespace {
+
+struct ExportedModel {
+  ModelSpec spec;
+  CheckpointTensors tensors;
+  std::string folder;
+};
+
+/// The checkpoint that the source is, its tensors checked.
+Expected<ExportedModel> exportedModel(const ExportOptions &options) {
+  Expected<std::string> folder = resolveSource(options.source);
+  const Expected<std::string> onnx = folder ? onnxFile(*folder) : Expected<std::string>(folder.error());
+  if (!onnx)
+    return onnx.error();
+  if (!onnx->empty())
+    return Error{*onnx, "is an ONNX file already", "name a checkpoint"};
+  LoadOptions load;
+  load.ignoreKeys = options.ignoreKeys;
+  Expected<ModelSpec> spec = loadModelSpec(*folder, load);
+  if (!spec)
+    return spec.takeError();
+  if (!Checkpoint::hasWeights(*folder))
+    return Error{options.source, "has no weights, and an export is of weights",
+                 "name a folder with the safetensors files of its config.json"};
+  Expected<Checkpoint> checkpoint = Checkpoint::open(*folder);
+  if (!checkpoint)
+    return checkpoint.takeError();
+  if (Status status = checkWeights(*spec, *checkpoint); !status)
+    return status.takeError();
+  return ExportedModel{std::move(*spec), CheckpointTensors(std::move(*checkpoint)), std::move(*folder)};
+}
+
+Status writeExport(const ExportedModel &model, const ExportOptions &options, const std::string &folder) {
+  OnnxExport graph{model.spec, model.tensors, options.version};
+  if (options.progress)
+    graph.progress = [&](int64_t done, int64_t total) { options.progress("weights", done, total); };
+  if (Status status = exportOnnx(graph, folder); !status)
+    return status;
+  const Expected<std::vector<std::string>> copied = copyModelFiles(model.folder, folder);
+  return copied ? Status() : Status(copied.error());
+}
+
+} // namespace
+
+Status exportOnnxFolder(const ExportOptions &options) {
+  const Expected<ExportedModel> model = exportedModel(options);
+  if (!model)
+    return model.error();
+  Expected<BundleFolder> folder = BundleFolder::begin(options.output, options.force, FolderContents::Export);
+  if (!folder)
+    return folder.takeError();
+  const nlohmann::ordered_json made = {{"format", 1}, {"contents", "onnx"}, {"made_by", "k2c " + options.version}};
+  Status status = writeExport(*model, options, folder->path());
+  if (status)
+    status = folder->write(exportFile, jsonText(made, 2) + "\n");
+  if (status)
+    status = folder->finish();
+  return status ? Status() : Status(folder->abandon(status.error()));
+}
+
+} // namespace k2c
