@@ -212,6 +212,7 @@ private:
   std::optional<TurnedSummand> turnedSummand(const Part &summand, Term position, Term pair);
   Expected<TurnedRows> turnedPair(const std::vector<Piece> &found, Term value, Term element, Term position);
   Expected<ProjectedRows> projected(Term rows, Term head, Term element);
+  Expected<ExpertsLayer> expertsAt(Term value, Term slot, Term column);
   Status readScores(Term scores, Term expert, RouterLayer &out, Term at);
   Status readRouterLogits(Term logits, Term expert, RouterLayer &out);
   Status readChoice(Term choice, Term scores, Term expert, RouterLayer &out);

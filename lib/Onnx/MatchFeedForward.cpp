@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 namespace k2c::onnx {
 
@@ -46,12 +47,20 @@ Expected<MlpLayer> Matcher::gatedMlp(Term value, Term column) {
 }
 
 Expected<ExpertsLayer> Matcher::experts(Term value, Term column) {
-  ExpertsLayer out;
+  // One expert a token is no sum.
+  if (Expected<ExpertsLayer> one = expertsAt(value, Term(0), column))
+    return one;
   const std::optional<Term> count = isElement(value, "sum") ? runningSize(value) : std::nullopt;
   if (!count || !terms.asInteger(*count))
     return mismatch(value, "a sum over the experts of a token");
   const Term slot = terms.variable(expertAt, *count);
-  const auto [factor, body] = terms.splitFactor(opened(value, slot));
+  return expertsAt(opened(value, slot), slot, column);
+}
+
+/// What a sum over the experts of a token has at a slot.
+Expected<ExpertsLayer> Matcher::expertsAt(Term value, Term slot, Term column) {
+  ExpertsLayer out;
+  const auto [factor, body] = terms.splitFactor(value);
   std::vector<Part> weights;
   std::optional<Term> weighted;
   for (const Part &part : factors(body))
@@ -92,12 +101,13 @@ Expected<OneExpert> Matcher::oneExpert(Term value, Term column) {
       rest.push_back(part);
   }
   const std::optional<Term> count = weight ? runningSize(*weight) : std::nullopt;
-  if (!down || !count || !terms.asInteger(*count))
+  if (!down || (weight && (!count || !terms.asInteger(*count))))
     return wrong;
-  // Over the slots of a token: [its index is not the expert's] ? 0 : its weight.
-  out.slot = terms.variable(expertAt, *count);
+  // Over the slots of a token, of which one is no sum: [its index is not the expert's] ? 0 : its weight.
+  out.slot = weight ? terms.variable(expertAt, *count) : Term(0);
+  const Term atSlot = weight ? opened(*weight, out.slot) : product(std::exchange(rest, {}));
   std::optional<Term> condition;
-  const Term chosen = terms.rewrite(opened(*weight, out.slot), [&](Term inner) -> std::optional<Term> {
+  const Term chosen = terms.rewrite(atSlot, [&](Term inner) -> std::optional<Term> {
     if (terms.kind(inner) != TermKind::Select || terms.part(inner, 1) != Term(0) || condition)
       return std::nullopt;
     condition = terms.part(inner, 0);
@@ -146,12 +156,21 @@ Expected<RouterLayer> Matcher::router(Term weights, Term expert, Term slot) {
     out.spec.normalize = true;
     const std::vector<Part> sum = summands(*divisor, out.spec.normalizeEps);
     const Term other = fresh(terms.number(double(out.spec.topK)));
-    if (sum.size() != 1 || sum[0].factor != 1 || !isElement(sum[0].term, "sum") ||
-        opened(sum[0].term, other) != replaced(scores, slot, other))
+    const auto isSumOfChosen = [&](Term sum) {
+      return out.spec.topK == 1 ? sum == scores
+                                : isElement(sum, "sum") && opened(sum, other) == replaced(scores, slot, other);
+    };
+    if (sum.size() != 1 || sum[0].factor != 1 || !isSumOfChosen(sum[0].term))
       return mismatch(*divisor, "the sum of the weights of the experts chosen");
   }
-  // A softmax of the logits chosen is one of all logits, made to sum to 1.
-  if (isElement(scores, "softmax") && softmaxIndex(terms, scores) == slot) {
+  if (scores == Term(1) && out.spec.topK == 1) { // one weight, made to sum to 1: its scores are those of the choice
+    out.spec.normalize = true;
+    scores = unshared(chosenFrom(expert, all));
+    const bool isScored = isElement(scores, "softmax") || terms.kind(scores) == TermKind::Call;
+    if (Status status = isScored ? readScores(scores, all, out, expert) : readRouterLogits(scores, all, out); !status)
+      return status.takeError();
+  } else if (isElement(scores, "softmax") && softmaxIndex(terms, scores) == slot) {
+    // A softmax of the logits chosen is one of all logits, made to sum to 1.
     out.spec.normalize = true;
     out.spec.scoring = Scoring::Softmax;
     scores = replaced(opened(scores), expert, all);

@@ -49,6 +49,27 @@ TEST(MatchExperts, FindsThemWithTheirNumbers) {
   EXPECT_EQ(found.tensor("model.layers.0.mlp.gate.weight"), transposed("0.wrouter", 8, 4));
 }
 
+/// One expert a token: no sum over them is left of the graph, and no weight where weights sum to 1.
+TEST(MatchExperts, FindsOneOfEachToken) {
+  for (bool normalizes : {true, false})
+    for (bool isSigmoid : {true, false})
+      for (bool runsAll : {true, false}) {
+        if (runsAll && normalizes && isSigmoid)
+          continue;
+        TinyOptions options = experts();
+        options.topK = 1;
+        options.normalizes = normalizes;
+        options.isSigmoid = isSigmoid;
+        options.runsAll = runsAll;
+        const Imported found((TinyDecoder(options)));
+        const MoeSpec &moe = found.model.spec.moe.value();
+        EXPECT_EQ(moe.topK, 1);
+        EXPECT_EQ(moe.experts, 4);
+        EXPECT_EQ(moe.normalize, normalizes);
+        EXPECT_EQ(moe.scoring, isSigmoid ? Scoring::Sigmoid : Scoring::Softmax);
+      }
+}
+
 TEST(MatchExperts, RefusesAnythingButASumOfThem) {
   const std::string text = failure(experts(), "0.experts", [](Of &of, ValueId rows) { return of.op("Tanh", {rows}); });
   EXPECT_TRUE(has(text, "expected a sum over the experts of a token, found")) << text;
@@ -146,14 +167,12 @@ TEST(MatchExperts, RefusesTheBestExpertForAllSlots) {
   EXPECT_NE(failure(tiny), "");
 }
 
-TEST(MatchExperts, RefusesOneThatWasChosenWithoutAWeight) {
-  TinyOptions options = experts();
-  options.topK = 1;
-  TinyDecoder tiny(options);
+TEST(MatchExperts, RefusesThoseChosenWithoutWeights) {
+  TinyDecoder tiny(experts());
   tiny.changes["0.experts"] = [](Of &of, ValueId) {
     return of.op("Squeeze", {of["0.wdowns.rows"], of.graph.list({3})});
   };
-  EXPECT_NE(failure(tiny), "");
+  EXPECT_TRUE(has(failure(tiny), "expected scores of experts: softmax or sigmoid, found")) << failure(tiny);
 }
 
 } // namespace
