@@ -133,6 +133,11 @@ json k2c::specJson(const ModelSpec &spec) {
     root["quantization"] = {{"stored", name(blocks->stored)}, {"rows", blocks->rows}, {"columns", blocks->columns}};
   if (spec.microScales)
     root["micro_scales"] = spec.microScales->block;
+  for (const WidenedWeights &of : spec.widened)
+    root["widened"].push_back({{"format", of.format},
+                               {"tensors", of.tensors},
+                               {"stored_bytes", of.storedBytes},
+                               {"widened_bytes", of.widenedBytes}});
   return root;
 }
 

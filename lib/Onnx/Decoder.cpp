@@ -165,7 +165,7 @@ Status Finder::joinExperts(DecoderLayer &layer, std::vector<OneExpert> all) {
 }
 
 Status Finder::addSummand(Term summand) {
-  if (matcher.isElement(summand, "constant")) {
+  if (matcher.isStored(summand)) {
     embeddings.push_back(summand);
     return Status::success();
   }

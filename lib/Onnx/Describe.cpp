@@ -63,7 +63,9 @@ OnnxDescription::Weight weightOf(const WeightFamily &family, int64_t layer, size
   const Tensor &constant = tensors.constantOf(out.tensor);
   out.constant = constant.name;
   out.type = name(constant.type);
-  out.shape = constant.shape;
+  const Quantised *const quantised = tensors.quantisedOf(out.tensor);
+  out.format = quantised ? quantised->format() : "";
+  out.shape = quantised ? quantised->shape : constant.shape;
   out.isTransposed = tensors.isTransposed(out.tensor);
   return out;
 }

@@ -157,13 +157,23 @@ Folded Fold::bounded(const Node &node, Folded value) {
   return leafValue(node, value.type, value.shape, std::move(definition));
 }
 
+/// What is wrong with a value that was not folded.
+std::string Fold::unread(ValueId value) const {
+  const std::string quoted = "'" + shortened(graph.values[size_t(value)]) + "'";
+  const auto constant = graph.constants.find(value);
+  return constant != graph.constants.end() && bitWidth(constant->second.type) == 0
+             ? "reads tensor " + quoted + " of type " + onnx::name(constant->second.type) +
+                   ", which is not in this build"
+             : "reads " + quoted + ", which no op understood gives";
+}
+
 Fold::Result Fold::lower(const Node &node) {
   const Lowering *const lowering = this->lowering(node.domain.empty() ? node.op : node.domain + ":" + node.op);
   if (!lowering)
     return refuse(node, "this op is not understood");
   for (ValueId input : node.inputs)
     if (input != noValue && !values[size_t(input)] && !(node.op == "SequenceAt" && sequences.count(input)))
-      return refuse(node, "reads '" + shortened(graph.values[size_t(input)]) + "', which no op understood gives");
+      return refuse(node, unread(input));
   const bool needsAll = lowering->inputs == allInputs;
   const size_t needed = needsAll ? std::max<size_t>(node.inputs.size(), 1) : lowering->inputs;
   for (size_t i = 0; i < needed; i++)

@@ -8,7 +8,8 @@
 #ifndef K2C_LIB_ONNX_FOLD_H
 #define K2C_LIB_ONNX_FOLD_H
 
-#include "Graph.h"
+#include "Elements.h"
+#include "Quantised.h"
 #include "Term.h"
 #include <tuple>
 
@@ -51,6 +52,10 @@ public:
   /// Elements [first, first + count) of a tensor, read from its file; none where they are not inside of it, cannot be
   /// read, or are of a type that is not read so.
   std::vector<double> elementsOf(const Tensor &tensor, int64_t first, int64_t count) const;
+  /// The number of an element in the order of storage of its leaf, whose sizes are numbers.
+  Term flatIndex(Term element);
+  /// How the elements of a leaf "quantised" are stored; null: it is another leaf.
+  std::shared_ptr<const Quantised> quantisedOf(Leaf leaf) const;
   /// "node 'layers.0/q' (MatMul of ai.onnx 20)".
   std::string place(const Node &node) const;
 
@@ -75,6 +80,7 @@ private:
   bool isSmall(const std::vector<Term> &shape) const;
   Folded bounded(const Node &node, Folded value);
   Result lower(const Node &node);
+  std::string unread(ValueId value) const;
 
   // Reading a node.
   bool has(const Node &node, size_t input) const;
@@ -226,6 +232,12 @@ private:
   Expected<Folded> zerosOf(const Node &node, const Blocked &of, int64_t blocks);
   Expected<Folded> blockedRows(const Node &node, const Blocked &of);
   std::optional<Term> perBlock(const Folded &value, const std::vector<Term> &shape, int64_t axis, int64_t block);
+  Status checkBlock(const Node &node, int64_t block) const;
+  /// (number - zero point) * scale, at the variables of `shape`; in blocks of so many, 0: in none.
+  Folded weight(ElementType type, const std::vector<Term> &shape, Term number, Term zero, Term scale, int64_t block);
+  std::optional<QuantisedPart> partOf(Term element, const std::vector<Term> &shape);
+  std::optional<Quantised> partsOf(ElementType type, const std::vector<Term> &shape, Term number, Term zero,
+                                   Term scale);
 
   struct ExpertLayer;
   struct Experts;
@@ -264,6 +276,7 @@ private:
   std::vector<int32_t> consumers;
   mutable std::string wrongAttribute; ///< what is wrong with an attribute of the node that is lowered
   std::unordered_map<ValueId, std::vector<double>> decoded;
+  std::unordered_map<Leaf, std::shared_ptr<const Quantised>> quantisedWeights;
   std::unordered_map<ValueId, std::vector<Folded>> sequences; ///< values that are several tensors
   std::map<std::tuple<Leaf, size_t, Leaf>, std::optional<ByCoordinates>> leavesByCoordinates;
   int leafDepth = 0;
@@ -279,9 +292,6 @@ private:
   /// The position of the row of places while its coordinates are put in.
   static constexpr int32_t rowOfPlaces = 60;
 };
-
-/// Whether elements are integers or conditions.
-bool isWhole(ElementType type);
 
 } // namespace k2c::onnx
 

@@ -204,6 +204,9 @@ Fold::Result Fold::quantisedExperts(const Node &node) {
     return refuse(node, "quant_type '" + shortened(word(node, "quant_type", "int")) + "' is not understood");
   if (integer(node, "weights_prepacked", 0) > 0)
     return refuse(node, "weights that are packed for one device (weights_prepacked) are not understood");
+  if (const int64_t block = integer(node, "block_size", 0); block != 0)
+    if (Status status = checkBlock(node, block); !status)
+      return status.takeError();
   for (size_t i = 15; i < node.inputs.size(); i++)
     if (has(node, i))
       return refuse(node, "input " + std::to_string(i) + " is not understood");

@@ -1,8 +1,11 @@
 //===- FoldQuantized.cpp - weights of few bits -----------------------------------------===//
 //
-// A quantised weight is (q - zero point) * scale, one scale and zero point a block, and that is its term. Elements of 4
-// bits lie two in a byte; where the file calls them bytes, a leaf "nibbles" has them, unsigned, the low half first, in
-// a shape whose last dimension is doubled. Of tensors whose type has 4 bits the leaf "constant" has elements already.
+// A quantised weight is (q - zero point) * scale, one scale and zero point a block. Elements of 4 bits lie two in a
+// byte; where the file calls them bytes, a leaf "nibbles" has them, unsigned, the low half first, in a shape whose last
+// dimension is doubled. Of tensors whose type has 4 bits the leaf "constant" has elements already.
+//
+// Where all three are parts of constants, the weight is a leaf "quantised" with that formula as its body, and matchers
+// take it for a constant: which element of it a layer reads says where numbers and scales lie (FoldWeights.cpp).
 //
 //===----------------------------------------------------------------------===//
 #include "Fold.h"
@@ -81,12 +84,19 @@ Expected<Folded> Fold::asRows(const Node &node, const Folded &value, std::vector
   return *out;
 }
 
+/// Refuses what com.microsoft has no blocks of.
+Status Fold::checkBlock(const Node &node, int64_t block) const {
+  if (block < 16 || (block & (block - 1)) != 0)
+    return refuse(node, "blocks of " + std::to_string(block) + " are no power of 2 from 16 on");
+  return Status::success();
+}
+
 /// The zero points of blocks: as rows [rows.., blocks], or of rows that are one block, [rows..]; none are 0 in the
 /// middle.
 Expected<Folded> Fold::zerosOf(const Node &node, const Blocked &of, int64_t blocks) {
   if (!has(node, of.zeros))
     return Folded{ElementType::U8, of.rows, terms.number(double(int64_t(1) << (of.bits - 1)))};
-  if (in(node, of.zeros).type != ElementType::U8)
+  if (isFloat(in(node, of.zeros)))
     return asRows(node, in(node, of.zeros), of.rows, blocks, "zero points");
   Expected<Folded> zeros = quantised(node, of.zeros, of.bits);
   if (!zeros)
@@ -120,7 +130,7 @@ Expected<Folded> Fold::blockedRows(const Node &node, const Blocked &of) {
   const Term scale = at(*scales, block);
   if (zeros->shape.size() < block.size())
     block.pop_back();
-  return Folded{scales->type, shape, terms.multiply(terms.subtract(at(*weights, i), at(*zeros, block)), scale)};
+  return weight(scales->type, shape, at(*weights, i), at(*zeros, block), scale, of.zerosAlongRows ? 0 : of.block);
 }
 
 /// MatMulNBits: rows times weights [N, K] of few bits, plus a bias.
@@ -135,6 +145,8 @@ Fold::Result Fold::matMulNBits(const Node &node) {
                             text(a.shape));
   if (integer(node, "weight_prepacked", 0) != 0 || has(node, 4))
     return refuse(node, "weights that are packed for one device, and g_idx, are not understood");
+  if (Status status = checkBlock(node, block); !status)
+    return status.takeError();
   Expected<Folded> weights = blockedRows(node, {1, 2, 3, bits, {terms.number(double(columns))}, depth, block, false});
   if (!weights)
     return weights.takeError();
@@ -171,6 +183,9 @@ std::optional<Term> Fold::perBlock(const Folded &value, const std::vector<Term> 
   return value.shape == expected ? std::optional<Term>(at(value, indices)) : std::nullopt;
 }
 
+/// Whether elements are real numbers of 8 bits.
+static bool isEight(ElementType type) { return !isWhole(type) && bitWidth(type) == 8; }
+
 Fold::Result Fold::dequantizeLinear(const Node &node) {
   const Folded &x = in(node, 0), &scale = in(node, 1);
   const int64_t rank = int64_t(x.shape.size()), given = integer(node, "axis", 1),
@@ -190,7 +205,11 @@ Fold::Result Fold::dequantizeLinear(const Node &node) {
   if (!zero)
     return refuse(node,
                   "zero points of shape " + text(in(node, 2).shape) + " do not fit elements of shape " + text(x.shape));
-  return std::vector<Folded>{{scale.type, x.shape, terms.multiply(terms.subtract(x.element, *zero), *scales)}};
+  if (has(node, 2) && in(node, 2).type != x.type)
+    return refuse(node, "zero points of " + name(in(node, 2).type) + " do not fit elements of " + name(x.type));
+  if (isEight(x.type) && *zero != terms.number(0))
+    return refuse(node, "zero points other than 0 of elements of " + name(x.type) + " are not understood");
+  return std::vector<Folded>{weight(scale.type, x.shape, x.element, *zero, *scales, block)};
 }
 
 /// Rows of a quantised table, as GatherBlockQuantized of com.microsoft has them.
@@ -199,6 +218,8 @@ Fold::Result Fold::gatherBlockQuantized(const Node &node) {
   const ElementType type = in(node, 0).type;
   const int64_t bits = integer(node, "bits", 4), block = integer(node, "block_size", 128);
   const bool isBytes = type == ElementType::U8;
+  if (Status status = checkBlock(node, block); !status)
+    return status.takeError();
   Expected<Folded> data = isBytes ? quantised(node, 0, bits) : Expected<Folded>(in(node, 0));
   if (!data)
     return data.takeError();
@@ -209,7 +230,7 @@ Fold::Result Fold::gatherBlockQuantized(const Node &node) {
   };
   const int64_t axis = axisOf("gather_axis", 0), along = axisOf("quantize_axis", 1);
   if ((!isBytes && type != ElementType::U4 && type != ElementType::I4) || axis < 0 || axis >= rank || along < 0 ||
-      along >= rank || block < 1)
+      along >= rank)
     return refuse(node, "a table of " + name(type) + " of shape " + text(data->shape) + " in blocks of " +
                             std::to_string(block) + " is not understood");
   const std::optional<Term> scale = perBlock(in(node, 2), data->shape, along, block);
@@ -230,7 +251,7 @@ Fold::Result Fold::gatherBlockQuantized(const Node &node) {
                             ", or their zero points, do not fit elements of "
                             "shape " +
                             text(data->shape));
-  const Folded table{in(node, 2).type, data->shape, terms.multiply(terms.subtract(data->element, *zero), *scale)};
+  const Folded table = weight(in(node, 2).type, data->shape, data->element, *zero, *scale, block);
   Expected<Folded> out = gathered(node, table, which, axis);
   if (!out)
     return out.takeError();

@@ -14,8 +14,8 @@ constexpr struct {
     {"UNDEFINED", 0},      {"FLOAT", 32},    {"UINT8", 8},        {"INT8", 8},           {"UINT16", 16},
     {"INT16", 16},         {"INT32", 32},    {"INT64", 64},       {"STRING", 0},         {"BOOL", 8},
     {"FLOAT16", 16},       {"DOUBLE", 64},   {"UINT32", 32},      {"UINT64", 64},        {"COMPLEX64", 0},
-    {"COMPLEX128", 0},     {"BFLOAT16", 16}, {"FLOAT8E4M3FN", 8}, {"FLOAT8E4M3FNUZ", 0}, {"FLOAT8E5M2", 8},
-    {"FLOAT8E5M2FNUZ", 0}, {"UINT4", 4},     {"INT4", 4},         {"FLOAT4E2M1", 0},     {"FLOAT8E8M0", 0},
+    {"COMPLEX128", 0},     {"BFLOAT16", 16}, {"FLOAT8E4M3FN", 8}, {"FLOAT8E4M3FNUZ", 8}, {"FLOAT8E5M2", 8},
+    {"FLOAT8E5M2FNUZ", 8}, {"UINT4", 4},     {"INT4", 4},         {"FLOAT4E2M1", 0},     {"FLOAT8E8M0", 0},
     {"UINT2", 0},          {"INT2", 0},      {"FLOAT6E2M3", 0},   {"FLOAT6E3M2", 0}};
 
 bool isKnown(ElementType type) { return type >= ElementType::None && size_t(type) < std::size(elementTypes); }

@@ -41,7 +41,9 @@ enum class ElementType : int32_t {
   U64 = 13,
   BF16 = 16,
   F8E4M3 = 17,
+  F8E4M3Z = 18, ///< FNUZ: one zero, no infinities
   F8E5M2 = 19,
+  F8E5M2Z = 20,
   U4 = 21,
   I4 = 22
 };

@@ -101,30 +101,26 @@ Term Matcher::product(const std::vector<Part> &factors, double factor) {
 }
 
 std::optional<View> Matcher::view(Term term, const std::vector<Term> &variables) {
-  if (!isElement(term, "constant"))
+  if (!isStored(term))
     return std::nullopt;
-  const LeafDefinition definition = terms.definition(terms.leaf(term));
   View out;
-  out.constant = ValueId(definition.numbers[0]);
+  out.quantised = fold.quantisedOf(terms.leaf(term));
+  out.constant = out.quantised ? out.quantised->numbers.value : ValueId(terms.definition(terms.leaf(term)).numbers[0]);
   out.strides.assign(variables.size(), 0);
   for (Term variable : variables)
     out.shape.push_back(countOf(variable).value_or(0));
-  int64_t stride = 1;
-  for (size_t i = definition.shape.size(); i-- > 0;) {
-    double constant = 0;
-    for (const Part &summand : summands(terms.part(term, i), constant)) {
-      if (terms.isNumber(summand.term)) { // an index that is a number alone
-        constant += terms.number(summand.term) * summand.factor;
-        continue;
-      }
-      const auto found = std::find(variables.begin(), variables.end(), summand.term);
-      if (found == variables.end() || summand.factor != std::floor(summand.factor))
-        return std::nullopt;
-      out.strides[size_t(found - variables.begin())] += stride * int64_t(summand.factor);
+  double offset = 0;
+  for (const Part &summand : summands(fold.flatIndex(term), offset)) {
+    if (terms.isNumber(summand.term)) { // an index that is a number alone
+      offset += terms.number(summand.term) * summand.factor;
+      continue;
     }
-    out.offset += stride * int64_t(constant);
-    stride *= terms.asInteger(definition.shape[i]).value_or(0);
+    const auto found = std::find(variables.begin(), variables.end(), summand.term);
+    if (found == variables.end() || summand.factor != std::floor(summand.factor))
+      return std::nullopt;
+    out.strides[size_t(found - variables.begin())] += int64_t(summand.factor);
   }
+  out.offset = int64_t(offset);
   return out;
 }
 
@@ -140,7 +136,7 @@ std::optional<Error> Matcher::quantised(const std::vector<Part> &weights) {
     return std::nullopt;
   const Tensor &tensor = fold.graph.constants.at(*stored);
   return Error{fold.graph.path + ": tensor '" + shortened(tensor.name) + "'",
-               "is stored quantised, as " + name(tensor.type) + " with scales: not in this build",
+               "is stored quantised, as " + name(tensor.type) + " with scales, in a form that is not understood",
                "export the model in FLOAT, FLOAT16 or BFLOAT16"};
 }
 
@@ -175,7 +171,7 @@ Expected<LinearLayer> Matcher::linear(Term value, const std::vector<Term> &colum
     return mismatch(value, "a product of weights and rows");
   std::vector<Term> variables = columns;
   variables.push_back(running);
-  if (isElement(weights[0].term, "constant"))
+  if (isStored(weights[0].term))
     for (const Part &index : terms.parts(weights[0].term)) // that of an expert comes first
       if (isElement(index.term, "topk-indices")) {
         out.expert = index.term;

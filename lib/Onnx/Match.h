@@ -19,13 +19,15 @@
 namespace k2c::onnx {
 
 /// A tensor as a part of a constant: element (i, j, ..) lies at offset + i * strides[0] + j * strides[1] + .. of it, in
-/// elements.
+/// elements. Of a quantised one these are the weights that it stands for.
 struct View {
-  ValueId constant = noValue;
+  ValueId constant = noValue; ///< of quantised weights their numbers
   int64_t offset = 0;
   std::vector<int64_t> shape, strides;
+  std::shared_ptr<const Quantised> quantised; ///< null: the constant's elements are the tensor's
   bool operator==(const View &o) const {
-    return constant == o.constant && offset == o.offset && shape == o.shape && strides == o.strides;
+    return constant == o.constant && offset == o.offset && shape == o.shape && strides == o.strides &&
+           quantised == o.quantised;
   }
 };
 
@@ -160,6 +162,8 @@ public:
   Term opened(Term element) { return opened(element, Term(0)); }
   /// The element of the same leaf with another index on an axis.
   Term withIndex(Term element, size_t axis, Term index);
+  /// Whether the term is an element of a constant, or of weights that constants are the numbers and scales of.
+  bool isStored(Term term) const { return isElement(term, "constant") || isElement(term, "quantised"); }
   /// Whether the term is an element of a leaf of this op.
   bool isElement(Term term, const char *op) const;
   /// The term without leaves that stand for sums that several nodes read.
@@ -179,7 +183,7 @@ public:
   /// A constant's part: the term is an element of it whose indices are affine in `variables`, numbers otherwise.
   std::optional<View> view(Term term, const std::vector<Term> &variables);
   Term product(const std::vector<Part> &factors, double factor = 1);
-  /// What is wrong with weights that are stored as integers and scales; none: they are not.
+  /// What is wrong with weights that are integers and scales in another form than quantised ones; none: they are not.
   std::optional<Error> quantised(const std::vector<Part> &weights);
 
   // Layers.

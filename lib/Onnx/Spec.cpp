@@ -254,7 +254,9 @@ Expected<ModelSpec> SpecBuilder::build() {
   if (isTied()) {
     spec.tiedEmbeddings = true;
     spec.weights.pop_back();
+    tensors.remove("lm_head.weight");
   }
+  spec.widened = tensors.widened(fold.graph.path);
   closeFamilies();
   return std::move(spec);
 }

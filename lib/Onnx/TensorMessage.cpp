@@ -198,7 +198,9 @@ private:
       return Range{0, UINT16_MAX};
     case ElementType::U8:
     case ElementType::F8E4M3:
+    case ElementType::F8E4M3Z:
     case ElementType::F8E5M2:
+    case ElementType::F8E5M2Z:
     case ElementType::U4:
     case ElementType::I4:
       return Range{0, UINT8_MAX}; // of 4 bits, two elements

@@ -2,7 +2,7 @@
 //
 // Exporters store the matrices of linear layers as they multiply rows, [depth, columns], and checkpoints as [columns,
 // depth]. A run of rows of the latter is a run in every row of the former: one read each, and the elements go to their
-// columns.
+// columns. Quantised weights are read likewise: their elements are those of a constant that no file has.
 //
 //===----------------------------------------------------------------------===//
 #include "Tensors.h"
@@ -11,6 +11,8 @@
 #include "k2c/Support/Join.h"
 #include <algorithm>
 #include <cstring>
+#include <map>
+#include <set>
 
 namespace k2c::onnx {
 
@@ -27,8 +29,9 @@ static std::optional<DType> storedType(ElementType type) {
   }
 }
 
-/// What is wrong where the first or the last element that a view reads lies outside of the constant.
-static std::optional<std::string> outsideOf(const Tensor &constant, const View &view) {
+/// What is wrong where the first or the last element that a view reads lies outside of the constant, or of so many
+/// weights.
+static std::optional<std::string> outsideOf(int64_t elements, const View &view) {
   // Views come from a graph's own numbers: strides may be negative, or beyond any size.
   int64_t least = view.offset, last = view.offset;
   for (size_t i = 0; i < view.shape.size(); i++) {
@@ -37,19 +40,21 @@ static std::optional<std::string> outsideOf(const Tensor &constant, const View &
         __builtin_add_overflow(end, reach, &end))
       return "is read in parts of shape " + shapeText(view.shape) + " and strides " + shapeText(view.strides);
   }
-  if (least >= 0 && last < constant.elements())
+  if (least >= 0 && last < elements)
     return std::nullopt;
-  return "element " + std::to_string(least < 0 ? least : last) + " is read of " + std::to_string(constant.elements());
+  return "element " + std::to_string(least < 0 ? least : last) + " is read of " + std::to_string(elements);
 }
 
 Status OnnxTensors::add(const std::string &name, const Tensor &constant, const View &view) {
   const std::string place = "tensor '" + shortened(constant.name) + "'";
-  const std::optional<DType> type = storedType(constant.type);
+  const Quantised *const quantised = view.quantised.get();
+  const std::optional<DType> type = quantised ? DType::F32 : storedType(constant.type);
   if (!type)
     return Error{place, "weights of type " + onnx::name(constant.type) + " are not in this build",
                  "export the model in FLOAT, FLOAT16 or BFLOAT16"};
-  Entry entry{constant, *type, view.offset, view.shape, view.strides, view.shape.size() == 1};
-  if (const std::optional<std::string> outside = outsideOf(constant, view))
+  Entry entry{constant, *type, view.offset, view.shape, view.strides, view.shape.size() == 1, view.quantised};
+  if (const std::optional<std::string> outside =
+          outsideOf(quantised ? quantised->elements() : constant.elements(), view))
     return Error{place, *outside, "export the model again"};
   while (entry.shape.size() < 2) {
     entry.shape.insert(entry.shape.begin(), 1);
@@ -76,6 +81,12 @@ bool OnnxTensors::isTransposed(const std::string &name) const {
 
 Status OnnxTensors::readBytes(const Entry &entry, int64_t element, void *out, int64_t elements) const {
   const int64_t width = byteWidth(entry.type);
+  if (entry.quantised) {
+    std::vector<float> weights(static_cast<size_t>(elements)); // `out` may be at any byte
+    Status status = readQuantised(*graphFiles, *entry.quantised, element, elements, weights.data());
+    std::memcpy(out, weights.data(), weights.size() * sizeof(float));
+    return status;
+  }
   if (entry.constant.file >= 0)
     return graphFiles->read(entry.constant.file, entry.constant.offset + element * width, out, elements * width);
   std::memcpy(out, entry.constant.bytes->data() + element * width, size_t(elements * width));
@@ -130,6 +141,35 @@ Status OnnxTensors::read(const std::string &name, int64_t offset, char *out, int
     out += taken * width;
   }
   return Status::success();
+}
+
+std::vector<WidenedWeights> OnnxTensors::widened(const std::string &file) const {
+  // Parts of the same weights, and constants that several of them have, count once.
+  std::map<std::string, WidenedWeights> byFormat;
+  std::set<const Quantised *> seen;
+  std::set<ValueId> read;
+  std::map<std::string, const Entry *> inOrder;
+  for (const auto &[name, entry] : entries)
+    if (entry.quantised)
+      inOrder.emplace(name, &entry);
+  for (const auto &[name, entry] : inOrder) {
+    const Quantised &weights = *entry->quantised;
+    if (!seen.insert(&weights).second)
+      continue;
+    WidenedWeights &of = byFormat[weights.format()];
+    if (of.tensors++ == 0)
+      of.place = file + ": tensor '" + shortened(entry->constant.name) + "'";
+    of.widenedBytes += weights.elements() * int64_t(sizeof(float));
+    for (const auto &[part, what] : weights.parts())
+      if (read.insert(part->value).second)
+        of.storedBytes += part->tensor.byteSize();
+  }
+  std::vector<WidenedWeights> out;
+  for (auto &[format, of] : byFormat) {
+    of.format = format;
+    out.push_back(std::move(of));
+  }
+  return out;
 }
 
 TensorPlace OnnxTensors::place(const std::string &name) const {

@@ -9,18 +9,23 @@
 
 namespace k2c::onnx {
 
-/// Parts of constants by name, row-major whatever the order they are stored in. Nothing is held in memory but what the
-/// graph has there.
+/// Parts of constants by name, row-major whatever the order they are stored in. Of quantised weights they are what
+/// these stand for, as f32. Nothing is held in memory but what the graph has there.
 class OnnxTensors : public TensorSource {
 public:
   explicit OnnxTensors(std::shared_ptr<const Files> files) : graphFiles(std::move(files)) {}
 
   /// Adds a part of `constant`. Error: a type that is not read; the part is not inside of it.
   Status add(const std::string &name, const Tensor &constant, const View &view);
+  void remove(const std::string &name) { entries.erase(name); }
 
   /// The constant that a tensor that `find` knows is a part of, and whether its rows are columns there.
   const Tensor &constantOf(const std::string &name) const { return entries.at(name).constant; }
   bool isTransposed(const std::string &name) const;
+  /// How the weights that the tensor is a part of are stored; null: as they are.
+  const Quantised *quantisedOf(const std::string &name) const { return entries.at(name).quantised.get(); }
+  /// The formats of quantised weights of `file`, in alphabetical order.
+  std::vector<WidenedWeights> widened(const std::string &file) const;
 
   Expected<StoredTensor> find(const std::string &name) const override;
   Status read(const std::string &name, int64_t offset, char *out, int64_t count) const override;
@@ -33,7 +38,8 @@ private:
     DType type = DType::F32;
     int64_t offset = 0;
     std::vector<int64_t> shape, strides;
-    bool isVector = false; ///< kept as a row
+    bool isVector = false;                      ///< kept as a row
+    std::shared_ptr<const Quantised> quantised; ///< null: the constant's elements are the tensor's
   };
   Status readBytes(const Entry &entry, int64_t element, void *out, int64_t elements) const;
   Status readRows(const Entry &entry, int64_t first, int64_t count, char *out) const;

@@ -192,6 +192,8 @@ Status compile(const CompileOptions &asked) {
   Expected<Inputs> inputs = readInputs(options);
   if (!inputs)
     return inputs.takeError();
+  if (Status status = checkWiden(options, *inputs); !status)
+    return status;
   CompilePipeline pipeline(*inputs, options);
   if (options.emit == ptxForm)
     return emitPtx(pipeline, *inputs, options);

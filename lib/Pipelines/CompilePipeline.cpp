@@ -188,19 +188,34 @@ Status CompilePipeline::start(Form form) {
   return {};
 }
 
+/// What --widen makes of weights of few bits.
+static std::vector<Remark> widenedRemarks(const ModelSpec &spec) {
+  std::vector<Remark> out;
+  for (const WidenedWeights &of : spec.widened)
+    out.push_back({"import-onnx",
+                   std::to_string(of.tensors) + " tensors of " + of.format +
+                       " are widened to f32: " + format(Bytes(of.storedBytes)) + " in the file, " +
+                       format(Bytes(of.widenedBytes)) + " as the program reads them",
+                   {{"stored_bytes", double(of.storedBytes)}, {"widened_bytes", double(of.widenedBytes)}}});
+  return out;
+}
+
 /// What the import of a graph decided.
 static std::vector<Remark> importRemarks(const Inputs &inputs) {
+  std::vector<Remark> out = widenedRemarks(inputs.spec);
   const MlaSpec *const latent = inputs.isOnnx ? inputs.spec.latentAttention() : nullptr;
   if (!latent)
-    return {};
+    return out;
   const PlanOptions &options = inputs.planOptions;
   const AttentionSizes sizes = attentionSizes(*latent);
   const int64_t bytes = inputs.spec.layerCount() * byteWidth(options.cache.value_or(options.compute));
   const int64_t kept = bytes * sizes.cachedElements(), expanded = bytes * sizes.expandedElements();
-  return {{"import-onnx",
-           "the graph computes latent attention with keys and values of all heads: the program keeps the latent, " +
-               format(Bytes(kept)) + " a token; keys and values would take " + format(Bytes(expanded)),
-           {{"latent_bytes_per_token", double(kept)}, {"expanded_bytes_per_token", double(expanded)}}}};
+  out.push_back(
+      {"import-onnx",
+       "the graph computes latent attention with keys and values of all heads: the program keeps the latent, " +
+           format(Bytes(kept)) + " a token; keys and values would take " + format(Bytes(expanded)),
+       {{"latent_bytes_per_token", double(kept)}, {"expanded_bytes_per_token", double(expanded)}}});
+  return out;
 }
 
 /// Those of the import and the planner's own, then those of the passes.

@@ -59,6 +59,9 @@ Expected<CompileOptions> withSearchedLayout(const CompileOptions &options);
 /// Whether `--without` leaves steps in two halves out.
 bool leavesOverlapOut(const CompileOptions &options);
 
+/// Refuses weights of few bits that `--widen` does not ask to be f32, and `--widen` where there are none.
+Status checkWiden(const CompileOptions &options, const Inputs &inputs);
+
 /// Resolves the source, loads and checks everything that can be wrong before the compiler starts.
 Expected<Inputs> readInputs(const CompileOptions &options);
 

@@ -73,10 +73,10 @@ def form(path):
     return k2c_compile(path, "-", "--emit", "model")
 
 
-def computed(path):
+def computed(path, *options):
     """(rows of logits by k2c, "") or (None, why it refuses the file)"""
     with tempfile.TemporaryDirectory() as folder:
-        done, why = k2c_compile(path, f"{folder}/bundle", "--jobs", "1", "--cache-dir", objects())
+        done, why = k2c_compile(path, f"{folder}/bundle", "--jobs", "1", "--cache-dir", objects(), *options)
         if done is None:
             return None, why
         with json_file(ids()) as file:

@@ -57,6 +57,15 @@ Expected<nlohmann::ordered_json> countsOf(const ModelSpec &spec, const std::stri
   add("active_parameters", "active, without input embedding", active.value(), "parameters");
   add("active_parameters_with_embedding", "active, with input embedding", read.value(), "parameters");
   add("checkpoint_bytes", "checkpoint as published", published.bytes.value(), "B");
+  if (!spec.widened.empty()) {
+    int64_t stored = 0, widened = 0;
+    for (const WidenedWeights &of : spec.widened) {
+      stored += of.storedBytes;
+      widened += of.widenedBytes;
+    }
+    add("widened_stored_bytes", "weights of few bits, as stored", stored, "B");
+    add("widened_bytes", "the same as f32, as plans count", widened, "B");
+  }
   add("checkpoint_bf16_bytes", "checkpoint in bf16", bf16.bytes.value(), "B");
   add("cache_bytes_per_token", "cache of a token in bf16", cache.value(), "B");
   return counts;

@@ -33,6 +33,8 @@ std::string onPath(const std::string &program);
 
 /// Declares --compute, which compile and run have.
 void addCompute(CLI::App &command, std::string &compute);
+/// Declares --widen.
+void addWiden(CLI::App &command, bool &widen);
 
 /// Prints what `bundle` is in five lines: folder and size, certificate, limits, predicted tokens/s, the next command.
 Status printSummary(const std::string &bundle);

@@ -38,6 +38,12 @@ void k2c::addCompute(CLI::App &command, std::string &compute) {
       ->check(CLI::IsMember({"f32", "bf16", "fp8"}));
 }
 
+void k2c::addWiden(CLI::App &command, bool &widen) {
+  command.add_flag("--widen", widen,
+                   "compute in f32 from a widened copy of weights that an ONNX file stores in few bits "
+                   "(4-bit and 8-bit integers with scales, FP8); they take 4 bytes each then");
+}
+
 /// Element types and forms: what decides the bits of a program, or how its weights lie.
 static void addNumerics(CLI::App &command, CompileOptions &options) {
   addCompute(command, options.compute);
@@ -51,6 +57,7 @@ static void addNumerics(CLI::App &command, CompileOptions &options) {
                   "packed blobs, or on a GPU the checkpoint's own bytes, of which nothing is packed")
       ->check(CLI::IsMember({"packed", "reference"}))
       ->capture_default_str();
+  addWiden(command, options.widen);
 }
 
 /// A flag that this compile would not read, because it stops at a form before. "": every flag counts.
@@ -111,6 +118,7 @@ static void addMachines(CLI::App &c, CompileOptions &options) {
 static constexpr const char *examples =
     "examples:\n  k2c compile models/bundled -o out\n  k2c compile models/configs/kimi-k2 -o - --emit runtime\n"
     "  k2c compile model.onnx -o out\n"
+    "  k2c compile int4/model.onnx -o out --widen             # weights of few bits, as f32\n"
     "  k2c compile CHECKPOINT -o out --max-context 4096 --max-sequences 8 --target x86-64-v3\n"
     "  k2c compile CHECKPOINT -o out --topology cpu2x1 --layout ep=2,dp=2\n"
     "  k2c compile CHECKPOINT -o out --topology cpu4x2 --layout search\n"

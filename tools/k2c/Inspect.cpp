@@ -78,6 +78,17 @@ std::string referenceLine(const json &manifest) {
                    : "";
 }
 
+/// A line for each format of weights that the program reads as f32; "": it reads all as they are stored.
+std::string widenedLines(const json &manifest) {
+  const json::json_pointer pointer("/spec/widened");
+  std::string out;
+  for (const json &of : manifest.value(pointer, json::array()))
+    out += "\nwidened   " + of.at("tensors").dump() + " tensors of " + text(of.at("format")) + ", " +
+           format(Bytes(of.at("stored_bytes").get<int64_t>())) + ", to " +
+           format(Bytes(of.at("widened_bytes").get<int64_t>())) + " of f32";
+  return out;
+}
+
 int inspect(const std::string &bundle, bool asJson) {
   Expected<JsonDocument> document = readManifest(bundle);
   if (!document)
@@ -97,7 +108,7 @@ int inspect(const std::string &bundle, bool asJson) {
               << text(manifest.at("target").at("cpu")) << "\nlimits    " << shortenedJson(limits.at("step_tokens"))
               << " tokens a step, " << shortenedJson(limits.at("max_sequences")) << " sequences of "
               << shortenedJson(limits.at("max_context")) << " tokens" << rankLine(manifest) << referenceLine(manifest)
-              << "\nkernels   " << manifest.at("kernels").size() << "\n";
+              << widenedLines(manifest) << "\nkernels   " << manifest.at("kernels").size() << "\n";
     printMemory(manifest);
   } catch (const json::exception &error) {
     return fail((std::filesystem::path(bundle) / "manifest.json").string() + ": " + parserText(error) +

@@ -53,14 +53,19 @@ const json &named(const json &spec, const char *one, const char *others, const s
   return name == one ? spec.at(one) : spec.at(others).at(name);
 }
 
-/// What a program of k2c does better than the graph.
+/// What a program of k2c has otherwise than the graph.
 std::vector<std::string> remarksOf(const ModelSpec &spec) {
+  std::vector<std::string> out;
+  for (const WidenedWeights &of : spec.widened)
+    out.push_back(of.format + ": " + format(Bytes(of.storedBytes)) + " in " + std::to_string(of.tensors) +
+                  " tensors, which k2c compile takes with --widen, as " + format(Bytes(of.widenedBytes)) + " of f32");
   const MlaSpec *const mla = spec.latentAttention();
   if (!mla)
-    return {};
+    return out;
   const TokenBytes bytes = tokenBytes(*mla, spec.layerCount() * byteWidth(spec.storage));
-  return {"latent attention: a token takes " + format(Bytes(bytes.kept)) + " as latents, which k2c keeps, and " +
-          format(Bytes(bytes.expanded)) + " as keys and values"};
+  out.push_back("latent attention: a token takes " + format(Bytes(bytes.kept)) + " as latents, which k2c keeps, and " +
+                format(Bytes(bytes.expanded)) + " as keys and values");
+  return out;
 }
 
 std::string shape(const OnnxDescription::Weight &weight) {
@@ -70,7 +75,8 @@ std::string shape(const OnnxDescription::Weight &weight) {
 void printWeights(const std::vector<OnnxDescription::Weight> &weights) {
   for (const OnnxDescription::Weight &weight : weights)
     std::cout << "  " << weight.role << std::string(20 - std::min<size_t>(19, weight.role.size()), ' ') << "'"
-              << shortened(weight.constant) << "' " << weight.type << " " << shape(weight) << "\n";
+              << shortened(weight.constant) << "' " << (weight.format.empty() ? weight.type : weight.format) << " "
+              << shape(weight) << "\n";
 }
 
 void printRun(const ModelSpec &spec, const json &told, const LayersOfKind &run,
@@ -154,6 +160,7 @@ ordered_json weightsJson(const std::vector<OnnxDescription::Weight> &weights) {
                    {"tensor", weight.tensor},
                    {"initializer", printable(weight.constant)},
                    {"type", weight.type},
+                   {"format", weight.format.empty() ? ordered_json() : ordered_json(weight.format)},
                    {"shape", weight.shape},
                    {"transposed", weight.isTransposed}});
   return out;

@@ -97,9 +97,11 @@ void k2c::addRun(CLI::App &app, std::function<int()> &run) {
   CLI::App *c = app.add_subcommand("run", "Compile into a cache folder once, then generate");
   c->footer("examples:\n  k2c run models/bundled --prompt \"In the beginning\" -n 40\n"
             "  k2c run models/bundled --compute bf16 -- logits --prompt-ids 1,2,3 --json\n"
+            "  k2c run int4/model.onnx --widen --prompt \"In the beginning\"\n"
             "k2c cache lists what was kept, and removes it.");
   c->add_option("SOURCE", flags->compile.source, "checkpoint folder, .onnx file or its folder")->required();
   addCompute(*c, flags->compile.compute);
+  addWiden(*c, flags->compile.widen);
   c->add_option("--max-context", flags->context, "most tokens of a sequence")->transform(whole(1, 1 << 24));
   c->add_option("--prompt", flags->prompt, "text to continue");
   c->add_option("-n", flags->tokens, "new tokens (default: the program's)")->transform(whole(1, 1 << 24));

@@ -303,7 +303,7 @@ double Evaluate::evaluated(Leaf leaf, const Elements &elements, const std::vecto
     return reduced(leaf, elements, at);
   if (op == "scatter-elements")
     return scattered(leaf, elements, at);
-  if (op == "shared")
+  if (op == "shared" || op == "quantised")
     return value(terms.definition(leaf).bodies[0], at);
   return fail("leaf '" + op + "' is not evaluated");
 }

@@ -191,7 +191,7 @@ TEST(Fold, GatheredExpertsAreMaskedOnes) {
 }
 
 TEST(Fold, WeightsOfFewBitsAreNumbersTimesScales) {
-  std::vector<double> bytes(48, 0x25);
+  const std::vector<double> bytes(48, 0x25);
   const Operand weights = {ElementType::U8, {3, 2, 8}, bytes};
   const Operand scales = {ElementType::F32, {3, 2}, std::vector<double>{1, 2, 3, 4, 5, 6}};
   FoldedNode node({"com.microsoft:MatMulNBits",
@@ -200,10 +200,19 @@ TEST(Fold, WeightsOfFewBitsAreNumbersTimesScales) {
                    ""});
   ASSERT_TRUE(node.status);
   Terms &terms = node.fold.terms;
-  const Term element = node.value().element;
-  EXPECT_EQ(terms.text(terms.definition(terms.leaf(element)).bodies[0]),
-            "constant#1(i1, floor(i12 / 16)) "
-            "(nibbles#3(i1, floor(i12 / 16), (i12 + -16 floor(i12 / 16))) + -8) input#2(0, i12)");
+  const Term product = terms.definition(terms.leaf(node.value().element)).bodies[0];
+  EXPECT_EQ(terms.text(product), "quantised#4(i1, i12) input#2(0, i12)");
+  EXPECT_EQ(terms.text(terms.definition(terms.leaf(terms.part(product, 0))).bodies[0]),
+            "constant#1(i0, floor(i1 / 16)) (nibbles#3(i0, floor(i1 / 16), (i1 + -16 floor(i1 / 16))) + -8)");
+}
+
+TEST(Fold, ElementsOfFourBitsAreReadFromAnyOne) {
+  const Graph graph;
+  const Fold fold(graph, InputRoles());
+  const Tensor tensor = {"w", ElementType::U4, {5}, -1, 0, std::make_shared<const std::string>("\x21\x43\x05")};
+  EXPECT_EQ(fold.elementsOf(tensor, 0, 5), (std::vector<double>{1, 2, 3, 4, 5}));
+  EXPECT_EQ(fold.elementsOf(tensor, 1, 3), (std::vector<double>{2, 3, 4}));
+  EXPECT_TRUE(fold.elementsOf(tensor, 4, 2).empty());
 }
 
 TEST(Fold, NodesAreNamedWithTheirOperatorSet) {

@@ -60,7 +60,8 @@ public:
     return value;
   }
 
-  /// A constant; `type` F32, F64, BF16 (of numbers that are exact in it) or I64, I8, U8, Bool.
+  /// A constant; `type` F32, F64, BF16 (of numbers that are exact in it) or I64, I8, U8, Bool. Of another type its
+  /// bytes are `values`.
   ValueId constant(const std::string &name, std::vector<int64_t> shape, const std::vector<double> &values,
                    ElementType type = ElementType::F32) {
     std::string bytes;
@@ -136,14 +137,17 @@ private:
       return bytesOf(int64_t(value));
     case ElementType::F64:
       return bytesOf(value);
-    case ElementType::U8: // below 128
+    case ElementType::U8:
+      return bytesOf(uint8_t(value));
     case ElementType::I8:
     case ElementType::Bool:
       return bytesOf(int8_t(value));
     case ElementType::BF16:
       return bytesOf(float(value)).substr(2);
-    default:
+    case ElementType::F32:
       return bytesOf(float(value));
+    default:
+      return bytesOf(uint8_t(value));
     }
   }
 };

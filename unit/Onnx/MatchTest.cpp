@@ -98,13 +98,24 @@ TEST(MatchLinear, RefusesWeightsThatAreComputed) {
   EXPECT_TRUE(has(repeated, "expected a weight whose indices are those of its rows and columns, found")) << repeated;
 }
 
-TEST(MatchLinear, RefusesWeightsThatAreQuantised) {
+TEST(MatchLinear, TakesWeightsThatAreQuantised) {
+  EXPECT_EQ(failure({}, "head",
+                    [](Of &of, ValueId) {
+                      const ValueId stored = of.weight("head as bytes", {11, 8}, ElementType::I8);
+                      const ValueId scales = of.weight("scales", {11});
+                      return of.op("Transpose", {of.op("DequantizeLinear", {stored, scales}, {{"axis", 0}})},
+                                   {{"perm", std::vector<int64_t>{1, 0}}});
+                    }),
+            "");
+}
+
+TEST(MatchLinear, RefusesWeightsThatAreQuantisedByHand) {
   const std::string text = failure({}, "head", [](Of &of, ValueId) {
     const ValueId stored = of.weight("head as bytes", {8, 11}, ElementType::I8);
     return of.op("Mul", {of.op("Cast", {stored}, {{"to", 1}}), of.weight("scales", {11})});
   });
-  EXPECT_EQ(text, "is stored quantised, as INT8 with scales: not in this build (export the model in FLOAT, FLOAT16 or "
-                  "BFLOAT16)");
+  EXPECT_EQ(text, "is stored quantised, as INT8 with scales, in a form that is not understood (export the model in "
+                  "FLOAT, FLOAT16 or BFLOAT16)");
 }
 
 TEST(MatchNorm, RefusesRowsWithoutANorm) {

@@ -106,6 +106,8 @@ TEST(Bundle, HostileManifestsAreRefused) {
       {"/kernels", 5, {"kernels", "is 5, must be a list of at most 65536"}},
       {"/eos", json::array({97}), {"eos[0]", "is 97", "0..96"}},
       {"/target/features_required", json::array({"quantum"}), {"\"quantum\"", "cannot check"}},
+      {"/spec/widened", 5, {"spec.widened", "is 5, must be a list of at most 256"}},
+      {"/spec/widened", json::array({5}), {"spec.widened[0]", "is 5, must be"}},
       {"/weights_index", "../index.json", {"not a path inside the bundle"}},
       {"/weights_index", "/etc/passwd", {"not a path inside the bundle"}},
   };

@@ -251,6 +251,15 @@ struct IgnoredTensors {
   std::string onlyWith; ///< a pattern; this tensor must exist as well, or ""
 };
 
+/// Weights that a source stores as few bits and scales, and a program reads as f32.
+struct WidenedWeights {
+  std::string format;       ///< "4-bit weights in blocks of 32"
+  std::string place;        ///< the first of their tensors: "model.onnx: tensor 'q'"
+  int64_t tensors = 0;      ///< of the source
+  int64_t storedBytes = 0;  ///< of numbers, scales and zero points
+  int64_t widenedBytes = 0; ///< of the same as f32
+};
+
 /// Where a field of the spec was read.
 struct ConfigPlace {
   std::string file;
@@ -301,6 +310,7 @@ struct ModelSpec {
   std::vector<std::string> unquantizedModules;
   std::vector<WeightFamily> weights;
   std::vector<WeightFamily> mtpWeights; ///< of one module, beside those of its layer
+  std::vector<WidenedWeights> widened;  ///< by format; their families are of f32
   std::vector<IgnoredTensors> ignoredTensors;
   std::vector<std::string> ignoredKeys;      ///< that --ignore-key skipped
   std::map<std::string, ConfigPlace> places; ///< by families-file field name

@@ -32,9 +32,10 @@ struct OnnxDescription {
     std::string role;   ///< WeightFamily::id
     std::string tensor; ///< its name as the spec has it, of expert 0
     std::string constant;
-    std::string type; ///< of the constant, as its shape
-    std::vector<int64_t> shape;
-    bool isTransposed = false; ///< rows of the weight are columns of the constant
+    std::string type;           ///< of the constant
+    std::string format;         ///< of weights that --widen makes f32; "": of others
+    std::vector<int64_t> shape; ///< of the constant, or of the weights that it stores
+    bool isTransposed = false;  ///< rows of the weight are columns of the constant
   };
   /// Of the first layer of each run of spec->layersByKind(); `whole`: of the families that no layer has.
   std::vector<std::vector<Weight>> weights;

@@ -31,6 +31,7 @@ struct CompileOptions {
   std::string mla = "phased";    ///< phased | absorbed | expanded
   std::string cache;             ///< empty: as compute
   std::string weights = "packed";
+  bool widen = false;           ///< weights of few bits of an ONNX file become f32
   std::string emit = "program"; ///< one of formNames()
   bool noKernels = false;       ///< the runtime form without the code of kernels
   /// Of a rank; none: `step` of the layout, or else 2048.
@@ -61,7 +62,8 @@ struct CompileOptions {
 Status compile(const CompileOptions &options);
 
 /// The plan that `compile` would carry out, its certificate exact: weights, arena and scratch are those of the
-/// scheduled form. Reads the checkpoint's headers; writes nothing. `output` and `emit` are not read.
+/// scheduled form. Reads the checkpoint's headers; writes nothing. `output` and `emit` are not read, nor is `widen`:
+/// weights of few bits count as f32.
 Expected<Plan> planCompile(const CompileOptions &options);
 
 /// Error: `folder` holds no bundle.

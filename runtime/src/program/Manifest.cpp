@@ -26,6 +26,7 @@ constexpr int64_t maxVocab = int64_t(1) << 24;
 constexpr int64_t maxPages = int64_t(1) << 24;
 constexpr size_t maxKernels = 1 << 16;
 constexpr size_t maxSlotRuns = 1 << 20;
+constexpr size_t maxFormats = 256;
 constexpr int64_t maxReservedTokens = 1 << 16;
 
 void readModel(const JsonFields &model, Manifest &manifest) {
@@ -109,6 +110,14 @@ void readNumerics(const JsonFields &numerics, Manifest &manifest) {
     numerics.fail("id", "is \"" + shortened(id, maxQuoted / 2) +
                             "\", and ends with the hash of the nodes of experts, \"" +
                             shortened(manifest.expertNodes, maxQuoted / 2) + "\"");
+}
+
+void readWidened(const JsonFields &root, Manifest &manifest) {
+  if (!root.has("spec") || !root.object("spec").has("widened"))
+    return;
+  for (const JsonFields &of : root.object("spec").objects("widened", maxFormats))
+    manifest.widened.push_back({of.string("format"), of.integer("tensors", 1, maxBytes),
+                                of.integer("stored_bytes", 0, maxBytes), of.integer("widened_bytes", 0, maxBytes)});
 }
 
 void readLimits(const JsonFields &limits, Manifest &manifest) {
@@ -291,6 +300,7 @@ Manifest readRoot(const JsonFields &root, int64_t tokenizerBytes) {
   checkStages(root, manifest);
   checkMemory(root, manifest);
   checkShares(root, manifest);
+  readWidened(root, manifest);
   manifest.modelJson = root.raw("model");
   manifest.targetJson = root.raw("target");
   manifest.numericsJson = root.raw("numerics");

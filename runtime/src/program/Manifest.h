@@ -81,6 +81,12 @@ struct SlotShares {
 /// MLA forms (numerics N4): one form everywhere, or by phase.
 enum class MlaForm { phased, absorbed, expanded };
 
+/// Weights that the source has in few bits, and the program in f32.
+struct WidenedWeights {
+  std::string format;
+  int64_t tensors = 0, storedBytes = 0, widenedBytes = 0;
+};
+
 /// Everything the runtime uses of manifest.json. Sizes fit each other: checkManifest was successful.
 struct Manifest {
   std::string modelName, family;
@@ -116,6 +122,7 @@ struct Manifest {
   }
   int64_t bytesPerToken = 0;
   std::string weightsIndex;
+  std::vector<WidenedWeights> widened;
   /// JSON texts handed through to `info` and `bench`.
   std::string modelJson, targetJson, numericsJson, topologyJson, limitsJson, kernelsJson, predictedJson, dispersionJson,
       ignoredKeysJson;

@@ -158,10 +158,28 @@ void printLoads(const LoadsByLayer &loads) {
   }
 }
 
+void printWidened(JsonWriter &json, const std::vector<WidenedWeights> &widened) {
+  json.key("widened").beginList();
+  for (const WidenedWeights &of : widened)
+    json.beginObject()
+        .key("format")
+        .value(of.format)
+        .key("tensors")
+        .value(of.tensors)
+        .key("stored_bytes")
+        .value(of.storedBytes)
+        .key("widened_bytes")
+        .value(of.widenedBytes)
+        .endObject();
+  json.endList();
+}
+
 void printJson(const Manifest &manifest, int32_t threads, const Container &container, const RunOptions &options,
                const LoadsByLayer &loads, const std::optional<GpuFacts> &gpu) {
   JsonWriter json(stdout);
   json.beginObject().key("model").raw(manifest.modelJson).key("numerics").raw(manifest.numericsJson);
+  if (!manifest.widened.empty())
+    printWidened(json, manifest.widened);
   json.key("topology").raw(manifest.topologyJson).key("target").raw(manifest.targetJson);
   json.key("limits").raw(manifest.limitsJson);
   if (manifest.device)
@@ -261,6 +279,9 @@ void printText(const Manifest &manifest, int32_t threads, const Container &conta
   const std::string why = manifest.computeReason.empty() ? "" : ": " + manifest.computeReason;
   std::printf("numerics   %s\ncompute    %s\ntopology   %s\n", printable(manifest.numericsId).c_str(),
               printable(manifest.compute + why).c_str(), printable(manifest.topology).c_str());
+  for (const WidenedWeights &of : manifest.widened)
+    std::printf("widened    %" PRId64 " tensors of %s, %s, to %s of f32\n", of.tensors, printable(of.format).c_str(),
+                formatBytes(of.storedBytes).c_str(), formatBytes(of.widenedBytes).c_str());
   std::printf("limits     step tokens %" PRId64 ", sequences %" PRId64 ", context %" PRId64 "\n",
               manifest.limits.step_tokens, manifest.limits.max_sequences, manifest.limits.max_context);
   if (manifest.ranks.areSeveral())
