@@ -75,9 +75,9 @@ def prepared(name, work):
 
 
 def of_k2c(bundle, kind, batch, args):
-    command = [bundle / "run", "bench", "--json", "--threads", str(args.threads), "--repeat", "3", "--batch", str(batch)]
-    command += ["--prefill", str(PROMPT)] if kind == "prefill" else ["--decode", str(args.steps), "--context",
-                                                                     str(CONTEXT)]
+    command = [bundle / "run", "bench", "--json", "--threads", str(args.threads), "--repeat", "3"]
+    command += (["--prefill", str(PROMPT)] if kind == "prefill" else
+                ["--decode", str(args.steps), "--context", str(CONTEXT), "--batch", str(batch)])
     return json.loads(subprocess.check_output(command))[f"{kind}_tokens_per_s"]
 
 

@@ -295,11 +295,22 @@ def Nn_LinearScalingAttr : Nn_Attr<"LinearScaling", "linear_scaling"> {
   let assemblyFormat = "`<` struct(params) `>`";
 }
 
+def Nn_FrequenciesAttr : Nn_Attr<"Frequencies", "frequencies"> {
+  let summary = "the angles of rotated pairs at position 1, as published";
+  let description = [{
+    ```mlir
+    #nn.frequencies<[1.0, 0.25]>
+    ```
+  }];
+  let parameters = (ins "::mlir::DenseF32ArrayAttr":$values);
+  let assemblyFormat = "`<` $values `>`";
+}
+
 def Nn_RopeAttr : Nn_Attr<"Rope", "rope"> {
   let summary = "the rotary table: frequencies of `dims` rotated dimensions";
   let description = [{
-    inv_freq[j] = theta^(-2j / dims), changed by `scaling` (#nn.yarn, #nn.llama3 or #nn.linear_scaling). The table has
-    the shape [positions, 2, dims / 2]: cos, then sin.
+    inv_freq[j] = theta^(-2j / dims), changed by `scaling` (#nn.yarn, #nn.llama3 or #nn.linear_scaling), or those
+    that it has (#nn.frequencies). The table has the shape [positions, 2, dims / 2]: cos, then sin.
 
     ```mlir
     nn.constant_table @rope4 rope<theta = 1.0e4, dims = 16, scaling = #nn.linear_scaling<factor = 4.0>> : ...

@@ -113,6 +113,8 @@ Attribute Importer::ropeScaling(const RopeSpec &rope) {
                                real(llama3->highFrequencyFactor), llama3->originalContext);
   if (const auto *linear = std::get_if<RopeLinear>(&rope.scaling))
     return nn::LinearScalingAttr::get(context, real(linear->factor));
+  if (const auto *published = std::get_if<RopePublished>(&rope.scaling))
+    return nn::FrequenciesAttr::get(context, b.getDenseF32ArrayAttr(published->frequencies));
   return {};
 }
 

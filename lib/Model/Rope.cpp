@@ -102,6 +102,7 @@ std::vector<float> k2c::ropeInverseFrequencies(const RopeSpec &rope) {
                           for (float &f : inverse)
                             f /= static_cast<float>(linear.factor);
                         },
+                        [&](const RopePublished &published) { inverse = published.frequencies; },
                         [](const RopeDynamic &) {}, [](const RopeUnscaled &) {}},
              rope.scaling);
   return inverse;

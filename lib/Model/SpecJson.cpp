@@ -63,6 +63,10 @@ json scalingJson(const RopeLlama3 &llama) {
           {"original_context", llama.originalContext}};
 }
 
+json scalingJson(const RopePublished &published) {
+  return {{"kind", "published"}, {"frequencies", published.frequencies}};
+}
+
 json ropeJson(const RopeSpec &rope) {
   return {{"theta", rope.theta},
           {"dims", rope.dims},

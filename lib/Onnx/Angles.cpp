@@ -121,6 +121,8 @@ public:
     roundoff = type == ElementType::F16 ? 0x1p-11 : type == ElementType::BF16 ? 0x1p-8 : 0x1p-22;
   }
 
+  int64_t positions() const { return rows; }
+
   double scale() const { return rows < 2 ? 0 : row(*cosines, rotation.cosines, 0).at(0); }
 
   /// Angles at position 1, and better ones of what turns fast: from an angle at position p follows which of the angles
@@ -192,6 +194,13 @@ private:
 
 } // namespace
 
+/// The numbers themselves, where they can be angles of a table of ours.
+static bool takeAsPublished(RopeSpec &rope, std::vector<float> frequencies) {
+  rope.theta = RopeSpec().theta;
+  rope.scaling = RopePublished{frequencies};
+  return std::all_of(frequencies.begin(), frequencies.end(), [](float f) { return f >= 0 && f <= 1; });
+}
+
 Expected<RopeSpec> ropeOf(Fold &fold, const Rotation &rotation) {
   RopeSpec rope;
   rope.dims = rotation.dims;
@@ -199,21 +208,29 @@ Expected<RopeSpec> ropeOf(Fold &fold, const Rotation &rotation) {
   if (!rotation.frequencies.empty()) {
     const auto isRight = [](const RopeSpec &) { return true; };
     const std::vector<double> errors(rotation.frequencies.size(), frequencyError);
-    if (FormulaFinder(rotation.frequencies, errors, isRight).find(rope))
+    if (FormulaFinder(rotation.frequencies, errors, isRight).find(rope) || takeAsPublished(rope, rotation.frequencies))
       return rope;
-  } else {
-    const Tables tables(fold, rotation);
-    const auto isRight = [&](const RopeSpec &guess) { return tables.are(guess); };
-    rope.cosSinScale = tables.scale();
-    std::vector<double> errors;
-    std::vector<float> frequencies;
-    if (rope.cosSinScale > 0)
-      frequencies = tables.frequencies(rope.cosSinScale, errors);
-    if (!frequencies.empty() && FormulaFinder(std::move(frequencies), std::move(errors), isRight).find(rope))
-      return rope;
+    return Error{fold.graph.path, "frequencies of the rotary embedding are not all of 0 to 1",
+                 "export the model again"};
   }
-  return Error{fold.graph.path, "angles of the rotary embedding are none of a formula that is known",
-               "known: theta, linear, YaRN and Llama 3 scaling"};
+  const Tables tables(fold, rotation);
+  const auto isRight = [&](const RopeSpec &guess) { return tables.are(guess); };
+  rope.cosSinScale = tables.scale();
+  std::vector<double> errors;
+  std::vector<float> frequencies;
+  if (rope.cosSinScale > 0)
+    frequencies = tables.frequencies(rope.cosSinScale, errors);
+  if (!frequencies.empty()) {
+    if (FormulaFinder(frequencies, std::move(errors), isRight).find(rope))
+      return rope;
+    if (takeAsPublished(rope, frequencies) && tables.are(rope)) {
+      rope.maxContext = tables.positions();
+      return rope;
+    }
+  }
+  return Error{fold.graph.path,
+               "tables of the rotary embedding are not cosines and sines of positions times frequencies",
+               "frequencies are 0 to 1, and all pairs have one factor"};
 }
 
 } // namespace k2c::onnx

@@ -6,8 +6,8 @@
 
 namespace k2c::onnx {
 
-/// The rotary embedding whose frequencies, or tables, are those of `rotation` within one unit in the last place. Of
-/// tables, maxContext is their length where no formula is found for all of them. Error: no formula gives them.
+/// The rotary embedding whose frequencies, or tables, are those of `rotation` as far as their type tells: of a formula
+/// where one gives them, else as published, and then tables bound the context. Error: they turn no pairs.
 Expected<RopeSpec> ropeOf(Fold &fold, const Rotation &rotation);
 
 } // namespace k2c::onnx

@@ -127,28 +127,47 @@ TEST(OnnxAngles, TablesOfFewBitsAreThoseOfTheirRoundedFormula) {
   EXPECT_FALSE(foundOfTables(ropeWith(10000, 64), 4096, 0.02f, ElementType::BF16));
 }
 
-const std::string none = "m.onnx: angles of the rotary embedding are none of a formula that is known; known: theta, "
-                         "linear, YaRN and Llama 3 scaling";
-
-TEST(OnnxAngles, AFrequencyThatNoFormulaGivesIsRefused) {
+TEST(OnnxAngles, FrequenciesOfNoFormulaAreThosePublished) {
   std::vector<float> frequencies = ropeInverseFrequencies(ropeWith(10000, 64));
-  EXPECT_TRUE(found(frequencies));
   frequencies[5] *= 1.001f;
-  const Expected<RopeSpec> wrong = found(frequencies);
-  ASSERT_FALSE(wrong);
-  EXPECT_EQ(wrong.error().text(), none);
+  const Expected<RopeSpec> same = found(frequencies);
+  ASSERT_TRUE(same) << same.error().text();
+  EXPECT_EQ(ropeInverseFrequencies(*same), frequencies);
+  EXPECT_EQ(same->maxContext, 0);
 }
 
-TEST(OnnxAngles, AnElementOfATableThatNoFormulaGivesIsRefused) {
+TEST(OnnxAngles, TablesOfNoFormulaBoundTheContext) {
+  RopeSpec rope = ropeWith(10000, 32);
+  std::vector<float> frequencies = ropeInverseFrequencies(rope);
+  frequencies[3] *= 1.25f;
+  rope.scaling = RopePublished{frequencies};
+  const Expected<RopeSpec> same = foundOfTables(rope, 64);
+  ASSERT_TRUE(same) << same.error().text();
+  EXPECT_EQ(same->maxContext, 64);
+  const std::vector<float> kept = ropeInverseFrequencies(*same);
+  for (size_t i = 0; i < frequencies.size(); i++)
+    EXPECT_NEAR(kept[i], frequencies[i], 1e-6 * double(frequencies[i]));
+}
+
+TEST(OnnxAngles, ATableWithAnElementOfNoAngleIsRefused) {
   const RopeSpec rope = ropeWith(10000, 32);
   EXPECT_TRUE(foundOfTables(rope, 64));
   const Expected<RopeSpec> wrong = foundOfTables(rope, 64, 1e-5f);
   ASSERT_FALSE(wrong);
-  EXPECT_EQ(wrong.error().text(), none);
+  EXPECT_EQ(wrong.error().text(),
+            "m.onnx: tables of the rotary embedding are not cosines and sines of positions times frequencies; "
+            "frequencies are 0 to 1, and all pairs have one factor");
+}
+
+TEST(OnnxAngles, FrequenciesBeyondOneAreRefused) {
+  const Expected<RopeSpec> wrong = found({1.5f, 0.01f});
+  ASSERT_FALSE(wrong);
+  EXPECT_EQ(wrong.error().text(),
+            "m.onnx: frequencies of the rotary embedding are not all of 0 to 1; export the model again");
 }
 
 TEST(OnnxAngles, NumbersThatAreNoneEndInARefusal) {
-  for (float odd : {0.0f, -1.0f, std::nanf(""), HUGE_VALF})
+  for (float odd : {-1.0f, std::nanf(""), HUGE_VALF})
     for (const std::vector<float> &frequencies :
          {std::vector<float>{odd}, std::vector<float>{1, odd}, std::vector<float>{odd, odd, odd, odd}})
       EXPECT_FALSE(found(frequencies)) << odd;

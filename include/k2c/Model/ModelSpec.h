@@ -151,7 +151,11 @@ struct RopeLlama3 {
   double highFrequencyFactor = 4;
   int64_t originalContext = 0; ///< tokens the model was first trained on
 };
-using RopeScaling = std::variant<RopeUnscaled, RopeLinear, RopeDynamic, RopeYarn, RopeLlama3>;
+/// Angles that are none of these formulas, of a model whose file has them as numbers. Rope::theta is not read.
+struct RopePublished {
+  std::vector<float> frequencies; ///< angle of each pair at position 1, 0 to 1
+};
+using RopeScaling = std::variant<RopeUnscaled, RopeLinear, RopeDynamic, RopeYarn, RopeLlama3, RopePublished>;
 
 /// The rotary embedding of queries and keys.
 struct RopeSpec {

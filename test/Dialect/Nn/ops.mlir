@@ -46,6 +46,8 @@ module @model attributes {
   nn.weights @uk "model.layers.{layer}.self_attn.kv_b_proj.weight" over (layer = 0 to 3) view slice<dims = [4, 48, 64], dim = 1, from = 0, to = 32, transpose> : tensor<4x64x32xbf16>
   // CHECK: nn.constant_table @rope rope<theta = 50000.0, dims = 16, scaling = #nn.yarn<factor = 32.0, original = 4096, beta_fast = 1.0, beta_slow = 1.0, magnitude = 1.0, truncate = true>> : tensor<8192x2x8xf32>
   nn.constant_table @rope rope<theta = 5.0e4, dims = 16, scaling = #nn.yarn<factor = 32.0, original = 4096, beta_fast = 1.0, beta_slow = 1.0, magnitude = 1.0, truncate = true>> : tensor<8192x2x8xf32>
+  // CHECK: scaling = #nn.frequencies<[1.000000e+00, 2.500000e-01]>
+  nn.constant_table @rope5 rope<theta = 1.0e4, dims = 4, scaling = #nn.frequencies<[1.0, 0.25]>> : tensor<8192x2x2xf32>
   // CHECK: scaling = #nn.llama3<factor = 8.0, low = 1.0, high = 4.0, original = 8192>
   nn.constant_table @rope3 rope<theta = 5.0e5, dims = 16, scaling = #nn.llama3<factor = 8.0, low = 1.0, high = 4.0, original = 8192>> : tensor<8192x2x8xf32>
   // CHECK: scaling = #nn.linear_scaling<factor = 4.0>
