@@ -145,20 +145,31 @@ json k2c::specJson(const ModelSpec &spec) {
   return root;
 }
 
-Status k2c::checkSameSpec(const ModelSpec &spec, const std::string &file, const json &compiled) {
-  const bool isCompiled = compiled.is_object() && !compiled.empty(); // an empty object flattens to a key of no name
-  json ours = specJson(spec).flatten(), theirs = isCompiled ? compiled.flatten() : json::object();
+std::string k2c::dottedKey(const std::string &pointer) {
+  std::string key = pointer.substr(1);
+  std::replace(key.begin(), key.end(), '/', '.');
+  return key;
+}
+
+std::vector<std::string> k2c::differingKeys(const json &ours, const json &theirs) {
   json all = ours;
   all.update(theirs); // keys of both, in order
-  for (const auto &[key, value] : all.items()) {
-    if (ours.contains(key) && theirs.contains(key) && ours[key] == theirs[key])
-      continue;
-    std::string where = key.substr(1);
-    std::replace(where.begin(), where.end(), '/', '.');
-    return Error{file,
-                 "is not the model of the bundle: for '" + shortened(where, maxQuoted / 3) + "' it " +
-                     stated(ours, key) + ", what was compiled " + stated(theirs, key),
-                 "pack the checkpoint whose config.json was compiled, or compile this one"};
-  }
-  return Status::success();
+  std::vector<std::string> differing;
+  for (const auto &[key, value] : all.items())
+    if (!ours.contains(key) || !theirs.contains(key) || ours[key] != theirs[key])
+      differing.push_back(key);
+  return differing;
+}
+
+Status k2c::checkSameSpec(const ModelSpec &spec, const std::string &file, const json &compiled) {
+  const bool isCompiled = compiled.is_object() && !compiled.empty(); // an empty object flattens to a key of no name
+  const json ours = specJson(spec).flatten(), theirs = isCompiled ? compiled.flatten() : json::object();
+  const std::vector<std::string> differing = differingKeys(ours, theirs);
+  if (differing.empty())
+    return Status::success();
+  const std::string &key = differing.front();
+  return Error{file,
+               "is not the model of the bundle: for '" + shortened(dottedKey(key), maxQuoted / 3) + "' it " +
+                   stated(ours, key) + ", what was compiled " + stated(theirs, key),
+               "pack the checkpoint whose config.json was compiled, or compile this one"};
 }

@@ -11,6 +11,11 @@ namespace k2c {
 /// skipped keys are left out.
 nlohmann::json specJson(const ModelSpec &spec);
 
+/// The pointers of which two flat objects have different values, or one has none, in order.
+std::vector<std::string> differingKeys(const nlohmann::json &ours, const nlohmann::json &theirs);
+/// "attention.heads" for the pointer "/attention/heads".
+std::string dottedKey(const std::string &pointer);
+
 /// Compares `spec`, read from `file`, with the manifest's `compiled`. Error: the first key that differs, both values.
 Status checkSameSpec(const ModelSpec &spec, const std::string &file, const nlohmann::json &compiled);
 
