@@ -13,6 +13,7 @@
 #include "base/JsonText.h"
 
 #include <algorithm>
+#include <cassert>
 #include <cstring>
 #include <unistd.h>
 
@@ -147,6 +148,13 @@ private:
 };
 
 } // namespace
+
+std::string k2c::safetensorsName(DType type) {
+  const auto *const named = std::find_if(std::begin(storedTypes), std::end(storedTypes),
+                                         [&](const NamedType &stored) { return stored.type == type; });
+  assert(named != std::end(storedTypes) && "a type of the list");
+  return named->name;
+}
 
 Expected<std::vector<TensorInfo>> k2c::readSafetensorsHeader(int fd, uint64_t fileBytes, const std::string &path) {
   const char *remedy = "the file is damaged or not safetensors: download it "

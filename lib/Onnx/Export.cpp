@@ -12,7 +12,6 @@
 #include "DecoderWriter.h"
 #include "base/JsonText.h"
 #include "base/Utf8.h"
-#include "k2c/Support/Units.h"
 #include "k2c/Support/WriteFile.h"
 #include <algorithm>
 #include <filesystem>
@@ -98,17 +97,6 @@ std::string genaiConfig(const ModelSpec &spec) {
   return jsonText(ordered_json{{"model", std::move(model)}, {"search", search}}, 2) + "\n";
 }
 
-Status checkSpace(const std::string &folder, int64_t bytes) {
-  std::error_code error;
-  const fs::space_info space = fs::space(folder, error);
-  if (error || space.available >= uint64_t(bytes))
-    return {};
-  return Error{folder,
-               "the model takes " + format(Bytes(bytes)) + " as float32, and its file system has " +
-                   format(Bytes(int64_t(space.available))) + " left",
-               "free space or choose another folder"};
-}
-
 } // namespace
 
 Status exportOnnx(const OnnxExport &model, const std::string &folder) {
@@ -119,7 +107,7 @@ Status exportOnnx(const OnnxExport &model, const std::string &folder) {
   DataFile data;
   DecoderWriter(spec, graph, data).write();
   const std::string bytes = graph.model(model.version);
-  if (Status status = checkSpace(folder, data.bytes() + int64_t(bytes.size())); !status)
+  if (Status status = checkSpace(folder, "the model as float32", data.bytes() + int64_t(bytes.size())); !status)
     return status;
   if (Status status = data.write((fs::path(folder) / dataFileName).string(), model.tensors, model.progress); !status)
     return status;

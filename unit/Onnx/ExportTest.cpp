@@ -151,7 +151,7 @@ TEST(ExportOnnx, AModelThatTheFileSystemHasNoSpaceForIsNotBegun) {
   spec.weights[0].shape = {int64_t(1) << 40, 32};
   const TempFolder folder;
   const std::string said = exported(spec, folder);
-  EXPECT_EQ(said.rfind(".: the model takes 128.00 TiB (140.74 TB) as float32, and its file system has ", 0), 0u)
+  EXPECT_EQ(said.rfind(".: the model as float32 takes 128.00 TiB (140.74 TB), and its file system has ", 0), 0u)
       << said;
   EXPECT_NE(said.find(" left; free space or choose another folder"), std::string::npos) << said;
   EXPECT_TRUE(std::filesystem::is_empty(folder.path));

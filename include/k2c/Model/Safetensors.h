@@ -35,6 +35,9 @@ struct TensorInfo {
   uint64_t bytes() const { return end - begin; }
 };
 
+/// How a header spells an element type: "BF16".
+std::string safetensorsName(DType type);
+
 /// Reads the header of an open safetensors file of `fileBytes` bytes. Offsets
 /// in the result count from the start of the file; fileIndex is 0.
 Expected<std::vector<TensorInfo>> readSafetensorsHeader(int fd, uint64_t fileBytes, const std::string &path);

@@ -10,6 +10,10 @@ namespace k2c {
 Status writeFile(const std::string &path, const std::string &text,
                  const std::string &remedy = "check space and permissions");
 
+/// Whether the file system of the folder has room for `bytes` of `what`, which the error names; one that does not say
+/// is taken to have.
+Status checkSpace(const std::string &folder, const std::string &what, int64_t bytes);
+
 } // namespace k2c
 
 #endif // K2C_SUPPORT_WRITEFILE_H
