@@ -53,6 +53,8 @@ if importlib.util.find_spec("yaml"):
     config.available_features.add("pyyaml")  # of the interpreter that runs tests
 if importlib.util.find_spec("onnx") and importlib.util.find_spec("onnxruntime"):
     config.available_features.add("onnx")
+if importlib.util.find_spec("torch") and importlib.util.find_spec("transformers"):
+    config.available_features.add("transformers")
 if config.k2c_instrument == "address":
     config.available_features.add("asan")
 if chromium := suites.chromium():

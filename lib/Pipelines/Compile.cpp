@@ -192,7 +192,7 @@ Status compile(const CompileOptions &asked) {
   Expected<Inputs> inputs = readInputs(options);
   if (!inputs)
     return inputs.takeError();
-  if (Status status = checkWiden(options, *inputs); !status)
+  if (Status status = checkWiden(options.widen, inputs->spec, inputs->source); !status)
     return status;
   CompilePipeline pipeline(*inputs, options);
   if (options.emit == ptxForm)

@@ -258,13 +258,12 @@ Status readModel(const CompileOptions &options, Inputs &inputs) {
 
 } // namespace
 
-Status checkWiden(const CompileOptions &options, const Inputs &inputs) {
-  const std::vector<WidenedWeights> &widened = inputs.spec.widened;
-  if (options.widen && widened.empty())
-    return Error{"--widen",
-                 "nothing to widen: " + shortened(inputs.source) + " is no ONNX file with weights of few bits",
+Status checkWiden(bool widen, const ModelSpec &spec, const std::string &source) {
+  const std::vector<WidenedWeights> &widened = spec.widened;
+  if (widen && widened.empty())
+    return Error{"--widen", "nothing to widen: " + shortened(source) + " is no ONNX file with weights of few bits",
                  "leave it out"};
-  if (!options.widen && !widened.empty())
+  if (!widen && !widened.empty())
     return Error{widened.front().place, widened.front().format + " are not in this build",
                  "use --widen, which computes in f32 from a widened copy"};
   return {};

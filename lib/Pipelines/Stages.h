@@ -60,7 +60,7 @@ Expected<CompileOptions> withSearchedLayout(const CompileOptions &options);
 bool leavesOverlapOut(const CompileOptions &options);
 
 /// Refuses weights of few bits that `--widen` does not ask to be f32, and `--widen` where there are none.
-Status checkWiden(const CompileOptions &options, const Inputs &inputs);
+Status checkWiden(bool widen, const ModelSpec &spec, const std::string &source);
 
 /// Resolves the source, loads and checks everything that can be wrong before the compiler starts.
 Expected<Inputs> readInputs(const CompileOptions &options);

@@ -153,6 +153,9 @@ private:
 /// nothing, a file that is no regular one.
 Expected<std::vector<std::string>> copyModelFiles(const std::string &checkpoint, const std::string &bundle);
 
+/// Copies what turns text into ids and back in any reader of checkpoints, likewise.
+Status copyTokenizerFiles(const std::string &from, const std::string &to);
+
 /// Bytes of the tokenizer file a checkpoint folder has; 0: none.
 int64_t tokenizerBytes(const std::string &checkpoint);
 

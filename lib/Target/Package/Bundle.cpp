@@ -20,6 +20,10 @@ namespace {
 /// Files of a checkpoint folder that the runtime reads, if they are there.
 constexpr const char *runtimeFiles[] = {"tokenizer.json", "tiktoken.model", "tokenizer_config.json",
                                         "generation_config.json", "config.json"};
+/// Files of a tokenizer that readers of checkpoints know.
+constexpr const char *tokenizerFiles[] = {
+    "tokenizer.json",    "tokenizer.model", "tiktoken.model", "tokenizer_config.json", "special_tokens_map.json",
+    "added_tokens.json", "vocab.json",      "merges.txt",     "chat_template.jinja"};
 /// The regular-expression library of the tokenizer, opened from the bundle by commands that take or print text.
 constexpr const char *regexLibrary = "libonig.so.5";
 /// What every program of the system loads.
@@ -117,6 +121,15 @@ Status BundleFolder::addLaunch(const LaunchFacts &facts) const {
   for (const LibraryTransport &transport : transports)
     if (!transport.path.empty())
       if (Status status = copyFile(transport.path, root / "lib" / transport.file); !status)
+        return status;
+  return {};
+}
+
+Status copyTokenizerFiles(const std::string &from, const std::string &to) {
+  std::error_code error;
+  for (const char *name : tokenizerFiles)
+    if (fs::exists(fs::symlink_status(fs::path(from) / name, error)))
+      if (Status status = copyFile(fs::path(from) / name, fs::path(to) / name); !status)
         return status;
   return {};
 }

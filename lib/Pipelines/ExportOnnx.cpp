@@ -1,12 +1,11 @@
-//===- Export.cpp - From a model to a folder of another format ------------===//
-#include "k2c/Pipelines/Export.h"
+//===- ExportOnnx.cpp - A checkpoint as ONNX --------------------------------===//
+#include "ExportFolder.h"
+#include "Stages.h"
 
-#include "base/JsonText.h"
 #include "k2c/Model/CheckWeights.h"
 #include "k2c/Model/Source.h"
 #include "k2c/Onnx/Export.h"
 #include "k2c/Onnx/Import.h"
-#include "k2c/Target/Package.h"
 #include "k2c/Weights/CheckpointTensors.h"
 
 namespace k2c {
@@ -32,6 +31,8 @@ Expected<ExportedModel> exportedModel(const ExportOptions &options) {
   Expected<ModelSpec> spec = loadModelSpec(*folder, load);
   if (!spec)
     return spec.takeError();
+  if (Status status = checkWiden(options.widen, *spec, options.source); !status)
+    return status.takeError();
   if (!Checkpoint::hasWeights(*folder))
     return Error{options.source, "has no weights, and an export is of weights",
                  "name a folder with the safetensors files of its config.json"};
@@ -59,16 +60,8 @@ Status exportOnnxFolder(const ExportOptions &options) {
   const Expected<ExportedModel> model = exportedModel(options);
   if (!model)
     return model.error();
-  Expected<BundleFolder> folder = BundleFolder::begin(options.output, options.force, FolderContents::Export);
-  if (!folder)
-    return folder.takeError();
-  const nlohmann::ordered_json made = {{"format", 1}, {"contents", "onnx"}, {"made_by", "k2c " + options.version}};
-  Status status = writeExport(*model, options, folder->path());
-  if (status)
-    status = folder->write(exportFile, jsonText(made, 2) + "\n");
-  if (status)
-    status = folder->finish();
-  return status ? Status() : Status(folder->abandon(status.error()));
+  return writeExportFolder(options, "onnx", model->folder,
+                           [&](const BundleFolder &folder) { return writeExport(*model, options, folder.path()); });
 }
 
 } // namespace k2c

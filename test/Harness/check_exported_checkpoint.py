@@ -1,0 +1,97 @@
+"""check_exported_checkpoint.py FOLDER... [-- k2c compile options]: what k2c export makes of an ONNX file is its model.
+
+The program that is compiled from the exported checkpoint prints, for every prompt of the golden.json beside the file,
+the same logits as the one that is compiled from the file, byte for byte. Where the file was exported from a checkpoint
+of test/EndToEnd/oracle, every tensor has the name, shape and numbers of that checkpoint's, which the file holds widened
+to float32, and the model form is the same text but for the module's name and the stored types. A FOLDER that is such a
+checkpoint is exported as ONNX first.
+"""
+import json
+import os
+import re
+import sys
+import tempfile
+
+from bundles import Failure, compiled, form, output
+from golden import Report, read_safetensors
+
+ORACLE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "EndToEnd", "oracle")
+
+
+def model_form(source):
+    """The model form without what a file and its checkpoint have of their own."""
+    text = form(source, "model", "--max-context", "64")
+    text = re.sub(r"^module @\S+", "module", text, flags=re.MULTILINE)
+    # The angles of a few pairs are those of more than one formula.
+    text = re.sub(r"scaling = #nn\.\w+<[^>]*>>( : tensor<\d+x2x[1-8]x)", r"scaling = any>\1", text)
+    return re.sub(r"^(  nn\.weights .*x)bf16>", r"\1f32>", text, flags=re.MULTILINE)
+
+
+def tensors_of(folder):
+    """name -> (shape, floats) of all files of a checkpoint."""
+    tensors = {}
+    for name in sorted(os.listdir(folder)):
+        if name.startswith("model") and name.endswith(".safetensors"):
+            tensors.update(read_safetensors(os.path.join(folder, name)))
+    return tensors
+
+
+def check_tensors(report, exported, checkpoint):
+    ours, theirs = tensors_of(exported), tensors_of(checkpoint)
+    report.equal(sorted(set(ours) - set(theirs)), [], "tensors that the checkpoint has not")
+    # Layers of multi-token prediction and tables of angles, which some checkpoints have beside, are no part of a graph.
+    layers = 1 + max(int(found[1]) for found in (re.match(r"model\.layers\.(\d+)\.", name) for name in ours) if found)
+    extra = (f"model.layers.{layers}.", "rotary_emb.inv_freq")
+    left = [name for name in set(theirs) - set(ours) if not any(part in name for part in extra)]
+    report.equal(sorted(left), [], "tensors of the checkpoint that are left out")
+    for name in sorted(set(ours) & set(theirs)):
+        same = ours[name][0] == theirs[name][0] and ours[name][1].tobytes() == theirs[name][1].tobytes()
+        report.check(same, f"{name} has the checkpoint's shape and numbers")
+
+
+def check_logits(report, exported, folder, options, prompts):
+    ours, theirs = compiled(exported, *options), compiled(folder, *options)
+    for prompt in prompts:
+        command = ("logits", "--prompt-ids", ",".join(map(str, prompt["ids"])), "--all", "--json")
+        same = ours.text(*command) == theirs.text(*command)
+        report.check(same, f"{prompt['name']}: logits have the bits of the file's")
+
+
+def check_checkpoint(report, exported, checkpoint):
+    check_tensors(report, exported, checkpoint)
+    pairs = zip(model_form(exported).split("\n"), model_form(checkpoint).split("\n"))
+    report.equal([pair for pair in pairs if len(set(pair)) > 1], [], "lines of the model form that differ")
+
+
+def export(folder, name, exported):
+    output(["k2c", "export", folder, "--format", name, "-o", exported])
+    return exported
+
+
+def check(folder, options):
+    report = Report(f"checkpoint of {folder} {' '.join(options)}")
+    with open(os.path.join(folder, "golden.json")) as file:
+        document = json.load(file)
+    with tempfile.TemporaryDirectory() as scratch:
+        exported = os.path.join(scratch, "exported")
+        if not os.path.exists(os.path.join(folder, "model.onnx")):
+            onnx = export(folder, "onnx", os.path.join(scratch, "onnx"))
+            check_checkpoint(report, export(onnx, "hf", exported), folder)
+            return report.finish()
+        check_logits(report, export(folder, "hf", exported), folder, options, document["prompts"])
+        checkpoint = os.path.normpath(os.path.join(ORACLE, document["checkpoint"]))
+        if os.path.isdir(checkpoint):
+            check_checkpoint(report, exported, checkpoint)
+    return report.finish()
+
+
+def main(arguments):
+    cut = arguments.index("--") if "--" in arguments else len(arguments)
+    return max([check(folder, arguments[cut + 1:]) for folder in arguments[:cut]])
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main(sys.argv[1:]))
+    except Failure as failure:
+        sys.exit(f"check_exported_checkpoint.py: {failure}")
