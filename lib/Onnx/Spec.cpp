@@ -239,6 +239,7 @@ Expected<ModelSpec> SpecBuilder::build() {
   spec.family = spec.modelType = onnxFamily;
   spec.hidden = decoder.hidden;
   spec.vocab = decoder.vocab;
+  findRounded();
   if (Status status = addTensor("embed", "model.embed_tokens.weight", 0, decoder.embedding); !status)
     return status.takeError();
   for (size_t i = 0; i < decoder.layers.size(); i++)

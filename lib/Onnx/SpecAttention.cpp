@@ -3,6 +3,7 @@
 // Layers whose attentions have equal sizes share one; a window of its own makes another. What scores are multiplied by
 // is 1 / sqrt(width) by convention. Another factor belongs to the rotary embedding: where all of a row is turned, to
 // its cosines and sines, else to the scores, or to both by how turned parts differ from the others (YaRN, section 3.4).
+// A graph in 16 bits states the factor, or its root twice, rounded: what it was rounded from is taken.
 //
 //===----------------------------------------------------------------------===//
 #include "SpecBuilder.h"
@@ -29,15 +30,45 @@ Status SpecBuilder::addProjection(const ProjectedRows &rows, const std::string &
   return addTensor(norm, layerPrefix + "self_attn." + norm + ".weight", layer, rows.norm->weight);
 }
 
-/// A factor of scores as YaRN's formula writes it, where it is one.
-static double yarnScale(const RopeSpec &rope, double scale) {
+/// Factors that are equal, but for what computing them in float32 rounds.
+constexpr double exactly = 1e-6;
+
+void SpecBuilder::findRounded() {
+  for (const auto &[value, tensor] : fold.graph.constants)
+    if ((tensor.type == ElementType::F16 || tensor.type == ElementType::BF16) && tensor.elements() == 1)
+      for (double number : fold.elementsOf(tensor, 0, 1))
+        if (std::isnormal(number) && number > 0)
+          rounded[number] = tensor.type == ElementType::F16 ? 0x1p-11 : 0x1p-8;
+}
+
+double SpecBuilder::roundoffOf(double scale) const {
+  const auto find = [&](double number) {
+    const auto found = rounded.lower_bound(number * (1 - exactly));
+    return found != rounded.end() && found->first <= number * (1 + exactly) ? found->second : 0;
+  };
+  double roundoff = std::max({exactly, find(scale), find(1 / scale)});
+  for (const auto &[number, ofNumber] : rounded)
+    for (double other : {scale / number, 1 / (scale * number)})
+      if (const double ofOther = find(other))
+        roundoff = std::max(roundoff, ofNumber + ofOther);
+  return roundoff;
+}
+
+/// A factor of scores as YaRN's formula writes it, where it is one to within `roundoff`: with the fewest digits.
+static double yarnScale(const RopeSpec &rope, double scale, double roundoff) {
+  if (std::abs(scale - 1) < roundoff)
+    return 1;
   const RopeYarn *const yarn = std::get_if<RopeYarn>(&rope.scaling);
-  if (!yarn || std::abs(scale - 1) < 1e-6)
-    return std::abs(scale - 1) < 1e-6 ? 1 : scale;
+  if (!yarn)
+    return scale;
   // scale = (0.1 mscale ln factor + 1)^2
   const double mscale = (std::sqrt(scale) - 1) / (yarnMagnitude(yarn->factor, 1) - 1);
-  const double magnitude = yarnMagnitude(yarn->factor, std::round(mscale * 1000) / 1000);
-  return std::abs(magnitude * magnitude / scale - 1) < 1e-6 ? magnitude * magnitude : scale;
+  for (double digits : {1, 10, 100, 1000}) {
+    const double magnitude = yarnMagnitude(yarn->factor, std::round(mscale * digits) / digits);
+    if (std::abs(magnitude * magnitude / scale - 1) < roundoff)
+      return magnitude * magnitude;
+  }
+  return scale;
 }
 
 /// ropeOf, which looks for it, of each rotation once: all layers have the same few.
@@ -62,9 +93,9 @@ Expected<std::string> SpecBuilder::ropeName(const Rotation &rotation, double sca
   const double both = turnedScale / scale, all = scale * std::sqrt(width);
   if (!(scale > 0 && turnedScale > 0))
     return refuse("scores are multiplied by a number that is not above 0");
-  if (std::abs(both - 1) > 1e-6 && ofTables == 1)
-    rope->cosSinScale = std::sqrt(yarnScale(*rope, both));
-  rope->attentionScale = yarnScale(*rope, all);
+  if (std::abs(both - 1) > exactly && ofTables == 1)
+    rope->cosSinScale = std::sqrt(yarnScale(*rope, both, roundoffOf(turnedScale)));
+  rope->attentionScale = yarnScale(*rope, all, roundoffOf(scale));
   const auto isSame = [&](const RopeSpec &known) {
     return known.attentionScale == rope->attentionScale && known.cosSinScale == rope->cosSinScale;
   };
@@ -137,7 +168,7 @@ Status SpecBuilder::addAttention(const GqaLayer &found, int64_t index, LayerKind
                         found.value.clip == found.query.clip;
   if (!areAlike)
     return refuse("layer " + std::to_string(index) + ": queries, keys and values have other biases, norms or bounds");
-  if (!found.rotation && std::abs(found.scale * std::sqrt(double(attention.headDim)) - 1) > 1e-6)
+  if (!found.rotation && std::abs(found.scale * std::sqrt(double(attention.headDim)) - 1) > roundoffOf(found.scale))
     return refuse("layer " + std::to_string(index) + ": scores are not multiplied by 1 / sqrt of " +
                   std::to_string(attention.headDim));
   if (found.rotation) {

@@ -38,6 +38,10 @@ private:
   Status addAttention(const GqaLayer &found, int64_t index, LayerKind &kind);
   Status addAttention(const MlaLayer &found, int64_t index, LayerKind &kind);
   Status addLinear(const std::string &id, const std::string &name, const LinearLayer &linear, int64_t layer);
+  /// How far, relative, the factor of scores that was meant may be from `scale`, which is one or two of the graph's
+  /// constants, or 1 by them: what their type rounds.
+  double roundoffOf(double scale) const;
+  void findRounded();
   Expected<RopeSpec> formulaOf(const Rotation &rotation);
   Expected<std::string> ropeName(const Rotation &rotation, double scale, double turnedScale, double width);
   Status addFeedForward(const DecoderLayer &layer, int64_t index, LayerKind &kind);
@@ -60,6 +64,7 @@ private:
   std::vector<LayerKind> kinds; // by layer
   std::map<std::string, std::vector<int64_t>> layersOfFamily;
   std::vector<std::pair<Rotation, RopeSpec>> formulas; // of rotations, before scores' factors
+  std::map<double, double> rounded; // numbers of 16 bits, and how far from what was meant, relative, they may be
   std::vector<Rotation> rotations;
   std::vector<std::string> rotationNames;
 };

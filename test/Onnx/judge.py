@@ -3,6 +3,7 @@
 Both get two short prompts with a token more, and one of 33 ids; ONNX Runtime takes that one whole where the model
 keeps no cache, otherwise in pieces of 20, 12 and 1, so that a wrong cache, mask or position shows.
 """
+import json
 import subprocess
 import sys
 import tempfile
@@ -21,6 +22,11 @@ LONG = [11, 100, 3, 51, 7, 7, 129, 64, 33, 12, 80, 9, 71, 5, 77, 23, 130, 4, 8, 
 PIECES = (20, 12, 1)
 SECONDS = 100  # that a compile may take
 OWN_ERRORS = 4  # times the error of a reference's float32 against float64
+
+
+def golden_of(path):
+    """golden.json beside a model"""
+    return json.loads((path.parent / "golden.json").read_text())
 
 
 def session_of(model):

@@ -1,5 +1,6 @@
 //===- SpecTest.cpp - decoders that no spec says --------------------------------===//
 #include "TinyDecoder.h"
+#include <cmath>
 
 using namespace k2c;
 using namespace k2c::onnx;
@@ -120,6 +121,30 @@ TEST(Spec, RefusesLayersWithOtherBiases) {
 TEST(Spec, RefusesNormsOfWhichSomeHaveNoEpsilon) {
   const std::string text = failure({}, "0.norm.eps", [](Of &of, ValueId) { return of.graph.number(0); });
   EXPECT_EQ(text, std::string("RMS norms have epsilons 0.000000 and 0.000001") + alikeOnly);
+}
+
+/// What multiplies cosines and sines where scores of rows of 6 elements are multiplied by a constant.
+double factorOfTables(double constant, ElementType type) {
+  TinyOptions options;
+  options.width = 6;
+  TinyDecoder tiny(options);
+  for (const char *name : {"0.scale", "1.scale"})
+    tiny.changes[name] = [=](Of &of, ValueId) { return of.graph.number(constant, type); };
+  return Imported(tiny).model.spec.ropes.at("rope").cosSinScale;
+}
+
+constexpr double roundedRoot = 0x1.a2p-2; // 1 / sqrt(6) = 0.408248.. with 8 bits: 0.408203..
+
+TEST(Spec, TakesFactorsOfScoresBeforeSixteenBitsRoundedThem) {
+  EXPECT_EQ(factorOfTables(roundedRoot, ElementType::BF16), 1);
+}
+
+TEST(Spec, KeepsFactorsOfScoresThatNothingRounded) {
+  EXPECT_NEAR(factorOfTables(roundedRoot, ElementType::F32), std::sqrt(roundedRoot * std::sqrt(6.0)), 1e-9);
+}
+
+TEST(Spec, KeepsFactorsOfScoresThatRoundingDoesNotExplain) {
+  EXPECT_NEAR(factorOfTables(0x1.a6p-2, ElementType::BF16), std::sqrt(0x1.a6p-2 * std::sqrt(6.0)), 1e-9);
 }
 
 } // namespace

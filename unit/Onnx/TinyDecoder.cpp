@@ -104,7 +104,8 @@ ValueId TinyDecoder::mask(const std::string &prefix, ValueId keys) {
 ValueId TinyDecoder::attended(const std::string &prefix, ValueId query, ValueId keys, ValueId values, double scale) {
   const int64_t width = options.isLatent ? options.value : options.width;
   const ValueId turnedKeys = op("Transpose", {keys}, {{"perm", std::vector<int64_t>{0, 1, 3, 2}}});
-  const ValueId scores = part(prefix + "scores", times(op("MatMul", {query, turnedKeys}), scale));
+  const ValueId factor = part(prefix + "scale", graph.number(scale));
+  const ValueId scores = part(prefix + "scores", op("Mul", {op("MatMul", {query, turnedKeys}), factor}));
   const ValueId masked = part(prefix + "masked", op("Add", {scores, mask(prefix, keys)}));
   const ValueId weights = part(prefix + "weights", op("Softmax", {masked}, {{"axis", -1}}));
   const ValueId rows = part(prefix + "weighted", op("MatMul", {weights, values}));

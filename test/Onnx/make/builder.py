@@ -11,15 +11,16 @@ import onnx
 import torch
 from onnx import numpy_helper
 
-from make.checkpoints import float32_model, folder_of
+from make.checkpoints import float32_model, folder_of, with_weights
 from make.quantise import dequantise
 
 
-def genai(folder, name, precision="fp32", options=()):
-    """python -m onnxruntime_genai.models.builder for CPUs"""
+def genai(folder, name, precision="fp32", options=(), provider="cpu"):
+    """python -m onnxruntime_genai.models.builder"""
     with tempfile.TemporaryDirectory() as temporary:
         command = [sys.executable, "-m", "onnxruntime_genai.models.builder", "-i", str(folder_of(name, temporary)),
-                   "-o", str(Path(temporary) / "out"), "-p", precision, "-e", "cpu", "-c", str(Path(temporary) / "c")]
+                   "-o", str(Path(temporary) / "out"), "-p", precision, "-e", provider,
+                   "-c", str(Path(temporary) / "c")]
         if options:
             command += ["--extra_options", *options]
         done = subprocess.run(command, capture_output=True, text=True)
@@ -30,6 +31,8 @@ def genai(folder, name, precision="fp32", options=()):
     model = float32_model(name)
     if precision == "int4":
         take_rounded(model, folder)
+    if precision == "fp16":
+        with_weights(model, lambda weight: weight.half().float())
     return model
 
 

@@ -95,6 +95,13 @@ def float32_model(name, attention="eager", experts="batched_mm"):
     return model
 
 
+def with_weights(model, convert):
+    """`model`, its weights converted; what it computes at its start stays, as where transformers reads a checkpoint"""
+    for parameter in model.parameters():
+        parameter.data = convert(parameter.data)
+    return model
+
+
 def float64_model(name, exported):
     """The reference: the same weights as `exported` holds, which quantisation may have rounded."""
     config, tensors = read(name)

@@ -13,7 +13,7 @@ from torch import nn
 from transformers import DynamicCache
 
 from make import unrolled
-from make.checkpoints import float32_model
+from make.checkpoints import float32_model, with_weights
 
 BATCH, TOKENS, PAST = 2, 5, 3  # sizes of the examples; every one of them is dynamic in the file
 BATCH_NAME, TOKENS_NAME, PAST_NAME, TOTAL_NAME = (
@@ -81,9 +81,12 @@ def signature(model, past, mask):
     return Cached(model).eval(), inputs, outputs, axes
 
 
-def prepared(name, attention, unroll):
-    """(the model, what is exported of it): the same, or a copy with its mixtures unrolled"""
+def prepared(name, attention, unroll, dtype=None):
+    """(the model in float32, what is exported of it): the same, or a copy of another type or with mixtures unrolled"""
     model = float32_model(name, attention)
+    if dtype:
+        model = with_weights(model, lambda weight: weight.to(dtype).float())
+        return model, with_weights(copy.deepcopy(model), lambda weight: weight.to(dtype))
     return model, unrolled.unroll(copy.deepcopy(model), getattr(unrolled, unroll)) if unroll else model
 
 
@@ -94,10 +97,10 @@ def quiet():
 
 
 def dynamo(folder, name, past=False, mask=False, attention="sdpa", opset=None, unroll=None, optimise=True,
-           external=False):
+           external=False, dtype=None):
     """torch.onnx.export(dynamo=True)"""
     quiet()
-    model, shown = prepared(name, attention, unroll)
+    model, shown = prepared(name, attention, unroll, dtype)
     module, inputs, outputs, axes = signature(shown, past, mask)
     shapes = [axes[key] for key in inputs]
     if past:
