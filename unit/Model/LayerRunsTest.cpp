@@ -95,6 +95,19 @@ TEST(LayerRuns, LayersThatAreNotRotated) {
             "layer_types has sliding layers [3]: attention with a window is not in this build");
 }
 
+// transformers writes the types of layers of families that could have windows.
+TEST(LayerRuns, LayersWhoseTypesAreAllFull) {
+  TempFolder folder;
+  for (const char *name : {"odd_qwen2", "odd_qwen3"}) {
+    json types(configOf(oracle(name))["num_hidden_layers"].get<size_t>(), "full_attention");
+    Expected<ModelSpec> spec = load(folder, oracle(name), {{"layer_types", types}});
+    EXPECT_TRUE(spec) << spec.error().text();
+    types[1] = "sliding_attention";
+    EXPECT_EQ(failure(name, {{"layer_types", types}}),
+              "layer_types has sliding layers [1]: attention with a window is not in this build");
+  }
+}
+
 // GPT-OSS: a list names the layers with a window; without it every other one has it, from the first one on.
 TEST(LayerRuns, LayersWithAWindow) {
   TempFolder folder;
