@@ -50,6 +50,7 @@ private:
   /// Whether a leaf of this op is in the term, or in contractions under it.
   bool leadsTo(Term term, const char *op, int depth);
   bool isOwnToken(Term term) const;
+  Term ofAllRows(Term input);
   /// The norm that `input` is. Experts of a layer read the same one, whose summands are all of those before.
   Expected<const StreamNorm *> streamNorm(Term input);
   Status addAttention(AttentionLayer layer, Term summand);
@@ -208,8 +209,14 @@ bool Finder::isOwnToken(Term term) const {
          terms.part(term, 1) == terms.variable(rowAt, fold.sequence);
 }
 
+/// What the logits are of: those of the last token alone are what those of every one would be, at its row.
+Term Finder::ofAllRows(Term input) {
+  const Term row = terms.variable(rowAt, fold.sequence), last = terms.plus(fold.sequence, -1);
+  return terms.rewrite(input, [&](Term inner) { return inner == last ? std::optional<Term>(row) : std::nullopt; });
+}
+
 Expected<Decoder> Finder::find() {
-  // The logits are the output that is no cache: [batch, sequence, vocab].
+  // The logits are the output that is no cache: [batch, sequence, vocab], or [batch, 1, vocab] of the last token.
   ValueId logits = noValue;
   for (const Port &port : fold.graph.outputs)
     if (const Folded *value = fold.find(port.value); value && value->shape.size() == 3)
@@ -229,7 +236,8 @@ Expected<Decoder> Finder::find() {
   found.vocab = out.vocab;
   found.hidden = out.hidden;
   column = terms.variable(columnAt, terms.number(double(out.hidden)));
-  Expected<NormLayer> norm = matcher.norm(head->input, column);
+  Expected<NormLayer> norm =
+      matcher.norm(terms.asInteger(value.shape[1]) == 1 ? ofAllRows(head->input) : head->input, column);
   if (!norm)
     return norm.takeError();
   out.finalNorm = std::move(*norm);

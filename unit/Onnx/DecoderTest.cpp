@@ -29,6 +29,27 @@ TEST(Decoder, RefusesLogitsWithABias) {
   EXPECT_TRUE(has(text, "expected logits without a bias, found")) << text;
 }
 
+constexpr int64_t behind = int64_t(1) << 40; // the end of any axis
+
+TinyDecoder::Change rowsFrom(int64_t begin, int64_t end) {
+  return [=](Of &of, ValueId rows) { return of.cut(rows, 1, begin, end); };
+}
+
+TEST(Decoder, TakesLogitsOfTheLastTokenForThoseOfAll) { EXPECT_EQ(failure({}, "final", rowsFrom(-1, behind)), ""); }
+
+TEST(Decoder, RefusesLogitsOfTheFirstTokenAlone) {
+  const std::string text = failure({}, "final", rowsFrom(0, 1));
+  EXPECT_TRUE(has(text, ", found ")) << text;
+}
+
+TEST(Decoder, RefusesLogitsOfTheLastTokenInAllRows) {
+  const std::string text = failure({}, "final", [](Of &of, ValueId rows) {
+    const ValueId last = of.cut(rows, 1, -1, behind);
+    return of.op("Expand", {last, of.op("Shape", {rows})});
+  });
+  EXPECT_TRUE(has(text, ", found ")) << text;
+}
+
 TEST(Decoder, RefusesTwoTables) {
   const std::string text = failure({}, "embedded", [](Of &of, ValueId rows) {
     return of.op("Add", {rows, of.op("Gather", {of.weight("second table", {11, 8}), of["positions"]})});
