@@ -19,7 +19,9 @@ namespace {
 
 class Finder {
 public:
-  explicit Finder(Matcher &matcher) : matcher(matcher), terms(matcher.terms), fold(matcher.fold) {}
+  explicit Finder(Matcher &matcher) : matcher(matcher), terms(matcher.terms), fold(matcher.fold) {
+    found.roles = fold.roles;
+  }
 
   Expected<Decoder> find();
   FoundParts found;

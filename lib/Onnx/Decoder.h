@@ -27,6 +27,7 @@ struct Decoder {
 
 /// What was found of a decoder.
 struct FoundParts {
+  InputRoles roles;                              ///< of the inputs, by which it was looked for
   int64_t attentions = 0, mlps = 0, experts = 0; ///< summands of the residual stream; mlps: single experts, too
   int64_t vocab = 0, hidden = 0;                 ///< of the head; 0: it was not found
 };

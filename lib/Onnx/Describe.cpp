@@ -1,7 +1,7 @@
 //===- Describe.cpp - what an ONNX file is, for people -----------------------------------===//
 //
 // What the import of a graph finds, with where it found it. A graph that is refused is described as far as it was
-// understood: inputs by the likeliest roles, parts of the decoder by how many they are.
+// understood: inputs by the roles that explain most of it, parts of the decoder by how many they are.
 //
 //===----------------------------------------------------------------------===//
 #include "k2c/Onnx/Describe.h"
@@ -108,8 +108,7 @@ Expected<OnnxDescription> describeOnnx(const std::string &path) {
   } else {
     out.error = model.error();
     addParts(parts, out);
-    if (const Expected<std::vector<InputRoles>> likely = rolesOf(*graph))
-      roles = likely->front();
+    roles = parts.roles;
   }
   for (const Port &port : graph->inputs)
     out.inputs.push_back(portOf(*graph, port, roles));

@@ -69,9 +69,16 @@ Expected<ImportedGraph> importGraph(const Graph &graph, FoundParts *parts) {
   const Expected<std::vector<InputRoles>> roles = rolesOf(graph);
   if (!roles)
     return roles.error();
-  std::optional<Error> first;
+  const auto count = [](const FoundParts &of) { return of.attentions + of.mlps + of.experts; };
+  std::optional<Error> error; // by the roles under which most of the graph is understood
+  FoundParts unwanted, &best = parts ? *parts : unwanted;
   for (const InputRoles &some : *roles) {
-    Expected<ImportedGraph> model = importAs(graph, some, first ? nullptr : parts);
+    FoundParts found;
+    found.roles = some;
+    Expected<ImportedGraph> model = importAs(graph, some, &found);
+    const bool isBest = model || !error || count(found) > count(best);
+    if (isBest)
+      best = found;
     if (model) {
       const fs::path path = fs::absolute(graph.path);
       const bool isPlain = path.stem() == "model"; // as exporters call all of theirs
@@ -80,10 +87,10 @@ Expected<ImportedGraph> importGraph(const Graph &graph, FoundParts *parts) {
         return status.takeError();
       return model;
     }
-    if (!first)
-      first = model.error();
+    if (isBest)
+      error = model.error();
   }
-  return *first;
+  return *error;
 }
 
 } // namespace onnx

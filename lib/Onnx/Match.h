@@ -24,7 +24,7 @@ struct View {
   ValueId constant = noValue; ///< of quantised weights their numbers
   int64_t offset = 0;
   std::vector<int64_t> shape, strides;
-  std::shared_ptr<const Quantised> quantised; ///< null: the constant's elements are the tensor's
+  std::shared_ptr<const Quantised> quantised = nullptr; ///< null: the constant's elements are the tensor's
   bool operator==(const View &o) const {
     return constant == o.constant && offset == o.offset && shape == o.shape && strides == o.strides &&
            quantised == o.quantised;
@@ -218,6 +218,7 @@ private:
   Expected<ProjectedRows> projected(Term rows, Term head, Term element);
   Expected<ExpertsLayer> expertsAt(Term value, Term slot, Term column);
   Status readScores(Term scores, Term expert, RouterLayer &out, Term at);
+  bool isNeverBelowZero(const RouterLayer &router) const;
   Status readRouterLogits(Term logits, Term expert, RouterLayer &out);
   Status readChoice(Term choice, Term scores, Term expert, RouterLayer &out);
   Term chosenFrom(Term chosen, Term at);

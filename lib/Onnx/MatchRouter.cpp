@@ -17,6 +17,22 @@ Term Matcher::chosenFrom(Term chosen, Term at) {
   return opened(withIndex(chosen, size_t(terms.definition(terms.leaf(chosen)).numbers[0]), at));
 }
 
+/// Whether no expert's choice is below 0: scores are not, but a bias may be.
+bool Matcher::isNeverBelowZero(const RouterLayer &router) const {
+  if (!router.bias)
+    return true;
+  const auto constant = fold.graph.constants.find(router.bias->constant);
+  if (constant == fold.graph.constants.end() || router.bias->quantised)
+    return false;
+  for (int64_t i = 0; i < router.bias->shape[0]; i++) {
+    const std::vector<double> bias =
+        fold.elementsOf(constant->second, router.bias->offset + i * router.bias->strides[0], 1);
+    if (bias.empty() || !(bias[0] >= 0))
+      return false;
+  }
+  return true;
+}
+
 Status Matcher::readChoice(Term chosen, Term scores, Term expert, RouterLayer &out) {
   if (terms.definition(terms.leaf(chosen)).numbers[3] != 1)
     return mismatch(chosen, "the experts of the largest scores");
@@ -41,8 +57,9 @@ Status Matcher::readChoice(Term chosen, Term scores, Term expert, RouterLayer &o
     return mismatch(choice, "a choice by the scores of experts");
   if (!mask)
     return Status::success();
-  // Scores are not below 0; with a bias they may be.
-  if (!(outside < -1e4) && !(outside == 0 && !out.bias))
+  if (outside == 0 && !isNeverBelowZero(out))
+    return mismatch(choice, "biases of at least 0, where 0 stands for experts outside of the best groups");
+  if (!(outside < -1e4) && outside != 0)
     return mismatch(choice, "a choice that experts outside of the best groups cannot be");
   return readGroups(*mask, choice, expert, out);
 }

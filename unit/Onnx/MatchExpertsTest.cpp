@@ -136,8 +136,24 @@ TEST(MatchRouter, RefusesAChoiceByOtherScores) {
 
 TEST(MatchRouter, RefusesExpertsOutsideOfTheBestGroups) {
   EXPECT_EQ(failure(TinyDecoder(groups())), "");
-  const std::string text = failure(groups(), "0.outside", [](Of &of, ValueId) { return of.graph.number(0); });
+  const std::string text = failure(groups(), "0.outside", [](Of &of, ValueId) { return of.graph.number(-1); });
   EXPECT_TRUE(has(text, "expected a choice that experts outside of the best groups cannot be, found")) << text;
+}
+
+TEST(MatchRouter, RefusesZeroOutsideOfTheBestGroupsWhereABiasMayBeBelow) {
+  const std::string text = failure(groups(), "0.outside", [](Of &of, ValueId) { return of.graph.number(0); });
+  EXPECT_TRUE(has(text, "expected biases of at least 0, where 0 stands for experts outside of the best groups, found"))
+      << text;
+}
+
+// Older releases of transformers mask with 0.
+TEST(MatchRouter, TakesZeroOutsideOfTheBestGroupsWhereNoBiasIsBelow) {
+  TinyDecoder tiny(groups());
+  tiny.changes["0.outside"] = [](Of &of, ValueId) { return of.graph.number(0); };
+  tiny.changes["0.router.bias"] = [](Of &of, ValueId) {
+    return of.graph.constant("bias", {6}, {0, 0.5, 0.25, 1, 0, 2});
+  };
+  EXPECT_EQ(failure(tiny), "");
 }
 
 TEST(MatchRouter, RefusesGroupsByOtherScores) {
