@@ -115,12 +115,12 @@ TEST_F(BundleTest, OneCompileAtATime) {
   Expected<BundleFolder> first = BundleFolder::begin(out.string(), false);
   ASSERT_TRUE(first);
   EXPECT_EQ(refusal(out),
-            out.string() + ": another k2c is compiling into it; wait for it, or choose another output folder");
+            out.string() + ": another k2c is writing to it; wait for it, or choose another output folder");
 }
 
 TEST_F(BundleTest, SomeoneElsesPartialFolderIsLeftAlone) {
   writeText(partial / "thesis.txt", "mine");
-  EXPECT_EQ(refusal(out, true), partial.string() + ": is in the way: k2c assembles the bundle there and did not make "
+  EXPECT_EQ(refusal(out, true), partial.string() + ": is in the way: k2c assembles its output there and did not make "
                                                    "it; move it away, or choose another output folder");
   EXPECT_EQ(readText(partial / "thesis.txt"), "mine");
 }

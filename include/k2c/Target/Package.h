@@ -121,7 +121,7 @@ class BundleFolder {
 public:
   /// Creates DIR.partial, or re-enters the one that an interrupted compile left, of which finished blobs stay; of PTX
   /// DIR.ptx.partial. Error: DIR exists, does not have such contents and `force` is not set; DIR is a bundle and shall
-  /// have PTX; DIR is a mount point, the home folder, the working folder or above it; another process is compiling into
+  /// have PTX; DIR is a mount point, the home folder, the working folder or above it; another process is writing to
   /// DIR; DIR.partial is not k2c's.
   static Expected<BundleFolder> begin(const std::string &output, bool force,
                                       FolderContents contents = FolderContents::Bundle);

@@ -139,11 +139,11 @@ Expected<Descriptor> enter(const fs::path &partial, const std::string &output) {
   bool isOurs = isFolder && (fs::is_empty(partial, error) ||
                              fs::symlink_status(partial / markerName, error).type() == fs::file_type::regular);
   if (!isOurs)
-    return Error{partial.string(), "is in the way: k2c assembles the bundle there and did not make it",
+    return Error{partial.string(), "is in the way: k2c assembles its output there and did not make it",
                  "move it away, or choose another output folder"};
   Expected<Descriptor> marker = lockMarker(partial);
   if (marker && marker->number < 0)
-    return Error{output, "another k2c is compiling into it", "wait for it, or choose another output folder"};
+    return Error{output, "another k2c is writing to it", "wait for it, or choose another output folder"};
   return marker;
 }
 
