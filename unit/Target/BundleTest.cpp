@@ -111,6 +111,14 @@ TEST_F(BundleTest, ALinkIsReplacedNotFollowed) {
   EXPECT_EQ(readText(root / "elsewhere/program.so"), "first");
 }
 
+TEST_F(BundleTest, ALinkToAnEmptyFolderIsReplacedNotFollowed) {
+  fs::create_directory(root / "elsewhere");
+  fs::create_directory_symlink(root / "elsewhere", out);
+  assemble("first");
+  EXPECT_EQ(readText(out / "program.so"), "first");
+  EXPECT_TRUE(fs::is_empty(root / "elsewhere"));
+}
+
 TEST_F(BundleTest, OneCompileAtATime) {
   Expected<BundleFolder> first = BundleFolder::begin(out.string(), false);
   ASSERT_TRUE(first);

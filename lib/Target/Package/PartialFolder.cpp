@@ -284,7 +284,7 @@ Status BundleFolder::finish(bool canExchange) const {
   if (Status status = flush(partial); !status)
     return status;
   std::error_code error;
-  if (!isThere(output) || isEmptyFolder(output)) {
+  if (!isThere(output) || (isEmptyFolder(output) && !fs::is_symlink(output, error))) {
     if (::rename(partial.c_str(), output.c_str()) != 0)
       return failure(output, "cannot be created", errno, "choose another output folder");
   } else {
