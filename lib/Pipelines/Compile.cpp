@@ -139,6 +139,8 @@ Status fillBundle(CompilePipeline &pipeline, Inputs &inputs, const CompileOption
 }
 
 Status writeBundle(CompilePipeline &pipeline, Inputs &inputs, const CompileOptions &options) {
+  if (Status status = checkKeepsSource(options.output, inputs.source); !status)
+    return status;
   Expected<BundleFolder> bundle = BundleFolder::begin(options.output, options.force);
   if (!bundle)
     return bundle.takeError();
@@ -160,6 +162,8 @@ Status emitPtx(CompilePipeline &pipeline, const Inputs &inputs, const CompileOpt
     Status status = run();
     return status ? printPtx(pipeline, inputs, options) : std::move(status);
   }
+  if (Status status = checkKeepsSource(options.output, inputs.source); !status)
+    return status;
   Expected<BundleFolder> folder = BundleFolder::begin(options.output, options.force, FolderContents::Ptx);
   if (!folder)
     return folder.takeError();

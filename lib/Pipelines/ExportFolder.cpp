@@ -2,15 +2,13 @@
 #include "ExportFolder.h"
 
 #include "base/JsonText.h"
-#include <filesystem>
 
 namespace k2c {
 
 Status writeExportFolder(const ExportOptions &options, const std::string &formatName, const std::string &from,
                          const std::function<Status(const BundleFolder &)> &fill) {
-  std::error_code error;
-  if (std::filesystem::equivalent(options.output, from, error))
-    return Error{options.output, "is the folder of the source, which its export would replace", "name another folder"};
+  if (Status status = checkKeepsSource(options.output, from); !status)
+    return status;
   Expected<BundleFolder> folder = BundleFolder::begin(options.output, options.force, FolderContents::Export);
   if (!folder)
     return folder.takeError();

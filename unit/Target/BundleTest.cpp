@@ -119,6 +119,19 @@ TEST_F(BundleTest, ALinkToAnEmptyFolderIsReplacedNotFollowed) {
   EXPECT_TRUE(fs::is_empty(root / "elsewhere"));
 }
 
+TEST_F(BundleTest, TheSourceIsNotReplaced) {
+  writeText(out / "model" / "config.json", "{}");
+  fs::create_directory_symlink(out / "model", root / "link");
+  for (const fs::path &source : {out, out / "model", out / "model" / "config.json", root / "link"}) {
+    const Status status = checkKeepsSource(out.string() + "/", source.string());
+    ASSERT_FALSE(status) << source;
+    EXPECT_EQ(status.error().text(),
+              out.string() + "/: is or contains the source, which it would replace; name another folder");
+  }
+  for (const fs::path &output : {out / "model" / "new", root / "new", root / "link" / "new"})
+    EXPECT_TRUE(checkKeepsSource(output.string(), (out / "model").string())) << output;
+}
+
 TEST_F(BundleTest, OneCompileAtATime) {
   Expected<BundleFolder> first = BundleFolder::begin(out.string(), false);
   ASSERT_TRUE(first);

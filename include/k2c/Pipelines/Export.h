@@ -24,7 +24,7 @@ struct ExportOptions {
 };
 
 // Each writes a folder, which is assembled in OUTPUT.partial and takes its place at once. Error: OUTPUT is a folder of
-// other things, or the source's.
+// other things, or contains the source.
 
 /// Writes the checkpoint `source` as ONNX, with its files that say what no graph says. Error: as exportOnnx's
 /// (k2c/Onnx/Export.h); the source has no weights, or is no checkpoint.

@@ -113,6 +113,10 @@ enum class FolderContents : uint8_t {
   Export, ///< a model in another format, of k2c export, whose exportFile says so
 };
 
+/// Error: `output` is the file or folder `source`, or one above it, so that replacing it would remove what it is made
+/// of.
+Status checkKeepsSource(const std::string &output, const std::string &source);
+
 /// The file by which a folder of k2c export is known.
 inline constexpr const char *exportFile = "k2c-export.json";
 

@@ -222,6 +222,14 @@ Status replaceInTwoSteps(const std::string &partial, const std::string &output) 
 
 } // namespace
 
+Status checkKeepsSource(const std::string &output, const std::string &source) {
+  std::error_code error;
+  for (fs::path place = fs::canonical(source, error); place.has_relative_path(); place = place.parent_path())
+    if (fs::equivalent(output, place, error))
+      return Error{output, "is or contains the source, which it would replace", "name another folder"};
+  return {};
+}
+
 Expected<BundleFolder> BundleFolder::begin(const std::string &output, bool force, FolderContents contents) {
   fs::path target = fs::absolute(output).lexically_normal();
   if (!target.has_filename() && target.has_relative_path())
