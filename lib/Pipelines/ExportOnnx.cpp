@@ -50,8 +50,9 @@ Status writeExport(const ExportedModel &model, const ExportOptions &options, con
     graph.progress = [&](int64_t done, int64_t total) { options.progress("weights", done, total); };
   if (Status status = exportOnnx(graph, folder); !status)
     return status;
-  const Expected<std::vector<std::string>> copied = copyModelFiles(model.folder, folder);
-  return copied ? Status() : Status(copied.error());
+  if (Status status = copyTokenizerFiles(model.folder, folder); !status)
+    return status;
+  return copyConfigFiles(model.folder, folder);
 }
 
 } // namespace

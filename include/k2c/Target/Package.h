@@ -160,6 +160,9 @@ Expected<std::vector<std::string>> copyModelFiles(const std::string &checkpoint,
 /// Copies what turns text into ids and back in any reader of checkpoints, likewise.
 Status copyTokenizerFiles(const std::string &from, const std::string &to);
 
+/// Copies config.json and generation_config.json, likewise.
+Status copyConfigFiles(const std::string &from, const std::string &to);
+
 /// Bytes of the tokenizer file a checkpoint folder has; 0: none.
 int64_t tokenizerBytes(const std::string &checkpoint);
 

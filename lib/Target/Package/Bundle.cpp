@@ -24,6 +24,7 @@ constexpr const char *runtimeFiles[] = {"tokenizer.json", "tiktoken.model", "tok
 constexpr const char *tokenizerFiles[] = {
     "tokenizer.json",    "tokenizer.model", "tiktoken.model", "tokenizer_config.json", "special_tokens_map.json",
     "added_tokens.json", "vocab.json",      "merges.txt",     "chat_template.jinja"};
+constexpr const char *configFiles[] = {"generation_config.json", "config.json"};
 /// The regular-expression library of the tokenizer, opened from the bundle by commands that take or print text.
 constexpr const char *regexLibrary = "libonig.so.5";
 /// What every program of the system loads.
@@ -49,6 +50,22 @@ Status copyFile(const fs::path &from, const fs::path &to) {
     error = std::make_error_code(std::errc::no_space_on_device);
   fs::remove(temporary, ignored);
   return Error{to.string(), "cannot be written: " + error.message(), "check space and permissions"};
+}
+
+/// Copies those of the files that are there; returns their names.
+template <size_t Count>
+Expected<std::vector<std::string>> copyFiles(const char *const (&names)[Count], const fs::path &from,
+                                             const fs::path &to) {
+  std::vector<std::string> copied;
+  std::error_code error;
+  for (const char *name : names) {
+    if (!fs::exists(fs::symlink_status(from / name, error)))
+      continue;
+    if (Status status = copyFile(from / name, to / name); !status)
+      return status.takeError();
+    copied.push_back(name);
+  }
+  return copied;
 }
 
 /// Where the dynamic loader finds `library`.
@@ -126,27 +143,21 @@ Status BundleFolder::addLaunch(const LaunchFacts &facts) const {
 }
 
 Status copyTokenizerFiles(const std::string &from, const std::string &to) {
-  std::error_code error;
-  for (const char *name : tokenizerFiles)
-    if (fs::exists(fs::symlink_status(fs::path(from) / name, error)))
-      if (Status status = copyFile(fs::path(from) / name, fs::path(to) / name); !status)
-        return status;
-  return {};
+  const Expected<std::vector<std::string>> copied = copyFiles(tokenizerFiles, from, to);
+  return copied ? Status() : Status(copied.error());
+}
+
+Status copyConfigFiles(const std::string &from, const std::string &to) {
+  const Expected<std::vector<std::string>> copied = copyFiles(configFiles, from, to);
+  return copied ? Status() : Status(copied.error());
 }
 
 Expected<std::vector<std::string>> copyModelFiles(const std::string &checkpoint, const std::string &bundle) {
-  std::vector<std::string> copied;
-  std::error_code error;
-  const bool isConfig = !fs::is_directory(checkpoint, error);
-  for (const char *name : runtimeFiles) {
-    fs::path from = isConfig ? fs::path(checkpoint) : fs::path(checkpoint) / name;
-    if (isConfig ? name != std::string("config.json") : !fs::exists(fs::symlink_status(from, error)))
-      continue;
-    if (Status status = copyFile(from, fs::path(bundle) / name); !status)
-      return status.takeError();
-    copied.push_back(name);
-  }
-  return copied;
+  if (std::error_code error; fs::is_directory(checkpoint, error))
+    return copyFiles(runtimeFiles, checkpoint, bundle);
+  if (Status status = copyFile(checkpoint, fs::path(bundle) / "config.json"); !status)
+    return status.takeError();
+  return std::vector<std::string>{"config.json"};
 }
 
 int64_t BundleFolder::codeBytes() const {
