@@ -9,6 +9,7 @@
 
 #include "k2c/Model/Rope.h"
 #include "k2c/Support/Half.h"
+#include "k2c/Weights/Finite.h"
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
@@ -90,11 +91,10 @@ Status DataWriter::read(const std::string &name, int64_t first, int64_t count, f
   const Expected<StoredTensor> found = tensors.find(name);
   if (!found)
     return found.error();
-  const int64_t width = byteWidth(found->type);
   if (found->type == DType::F32)
-    return tensors.read(name, first * width, reinterpret_cast<char *>(out), count * width);
-  stored.resize(size_t(count * width));
-  if (Status status = tensors.read(name, first * width, stored.data(), count * width); !status)
+    return readFinite(tensors, name, found->type, first, count, reinterpret_cast<char *>(out));
+  stored.resize(size_t(count * byteWidth(found->type)));
+  if (Status status = readFinite(tensors, name, found->type, first, count, stored.data()); !status)
     return status;
   for (int64_t i = 0; i < count; i++) {
     uint16_t narrow;

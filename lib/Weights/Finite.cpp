@@ -1,9 +1,11 @@
 //===- Finite.cpp - Weights are numbers -----------------------------------===//
-#include "Finite.h"
+#include "k2c/Weights/Finite.h"
 
+#include "base/Utf8.h"
 #include <cstring>
+#include <optional>
 
-namespace k2c::weights {
+namespace k2c {
 
 /// Every bit of the exponent set: NaN or infinity. The flag of a block is accumulated, so that the loop vectorises.
 template <class Word> static std::optional<int64_t> firstWith(Word exponent, const char *elements, int64_t count) {
@@ -26,7 +28,8 @@ template <class Word> static std::optional<int64_t> firstWith(Word exponent, con
   return std::nullopt;
 }
 
-std::optional<int64_t> firstNonFinite(const char *elements, int64_t count, DType type) {
+/// Index of the first of `count` elements that is NaN or infinite.
+static std::optional<int64_t> firstNonFinite(const char *elements, int64_t count, DType type) {
   switch (type) {
   case DType::F64:
     return firstWith<uint64_t>(0x7ff0000000000000, elements, count);
@@ -45,4 +48,15 @@ std::optional<int64_t> firstNonFinite(const char *elements, int64_t count, DType
   }
 }
 
-} // namespace k2c::weights
+Status readFinite(const TensorSource &tensors, const std::string &name, DType type, int64_t first, int64_t count,
+                  char *out) {
+  const int64_t width = byteWidth(type);
+  if (Status status = tensors.read(name, first * width, out, count * width); !status)
+    return status;
+  if (const std::optional<int64_t> at = firstNonFinite(out, count, type))
+    return Error{"tensor '" + shortened(name) + "'", "element " + std::to_string(first + *at) + " is NaN or infinite",
+                 "the checkpoint is damaged: fetch it again"};
+  return {};
+}
+
+} // namespace k2c

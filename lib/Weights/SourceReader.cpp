@@ -7,10 +7,10 @@
 //===----------------------------------------------------------------------===//
 #include "SourceReader.h"
 
-#include "Finite.h"
 #include "base/Utf8.h"
 #include "k2c/Support/Half.h"
 #include "k2c/Support/Join.h"
+#include "k2c/Weights/Finite.h"
 
 #include <algorithm>
 #include <cstring>
@@ -129,12 +129,8 @@ Status SourceReader::readElements(int64_t first, int64_t count, char *out, Runni
   int64_t width = byteWidth(storedType);
   while (count > 0) {
     int64_t length = std::min({count, part.left(first), slice.left(part.at(first))}), element = elementAt(first);
-    if (Status status = tensors->read(source->name, element * width, out, length * width); !status)
+    if (Status status = readFinite(*tensors, source->name, storedType, element, length, out); !status)
       return status;
-    if (std::optional<int64_t> at = firstNonFinite(out, length, storedType))
-      return Error{"tensor '" + shortened(source->name) + "'",
-                   "element " + std::to_string(element + *at) + " is NaN or infinite",
-                   "the checkpoint is damaged: fetch it again"};
     hash.update(out, length * width);
     first += length;
     count -= length;

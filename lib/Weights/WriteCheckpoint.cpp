@@ -12,6 +12,7 @@
 #include "base/JsonText.h"
 #include "k2c/Model/Safetensors.h"
 #include "k2c/Support/WriteFile.h"
+#include "k2c/Weights/Finite.h"
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
@@ -138,10 +139,12 @@ private:
   }
 
   Status copy(const WrittenTensor &tensor, std::ofstream &file) {
-    const int64_t bytes = bytesOf(tensor.stored);
+    const int64_t bytes = bytesOf(tensor.stored), width = byteWidth(tensor.stored.type);
     for (int64_t at = 0; at < bytes && file; at += int64_t(piece.size())) {
       piece.resize(size_t(std::min(pieceBytes, bytes - at)));
-      if (Status status = source.read(tensor.source, at, piece.data(), int64_t(piece.size())); !status)
+      const int64_t count = int64_t(piece.size()) / width;
+      if (Status status = readFinite(source, tensor.source, tensor.stored.type, at / width, count, piece.data());
+          !status)
         return status;
       file.write(piece.data(), std::streamsize(piece.size()));
       done += int64_t(piece.size());

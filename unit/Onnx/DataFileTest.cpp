@@ -2,6 +2,7 @@
 #include "DataFile.h"
 #include "ReadHelpers.h"
 #include "k2c/Model/Rope.h"
+#include <limits>
 
 using namespace k2c;
 using namespace k2c::onnx;
@@ -122,6 +123,24 @@ TEST(DataFile, WhatCannotBeWrittenOrReadIsAnError) {
   EXPECT_EQ(folder.relative(data.write(folder / "d", none, {}).error().text()), "a: is not there");
   EXPECT_EQ(folder.relative(data.write(folder / "d", none, {}).error().text()),
             "d: cannot be created: File exists; check space and permissions");
+}
+
+TEST(DataFile, WeightsThatAreNoNumbersAreAnError) {
+  const float largest = std::numeric_limits<float>::max(), infinity = std::numeric_limits<float>::infinity();
+  const auto said = [](const GivenTensors::Given &given) {
+    const TempFolder folder;
+    GivenTensors tensors;
+    tensors.tensors["a"] = given;
+    DataFile data;
+    data.add({Order::AsStored, {2}, {"a"}});
+    const Status status = data.write(folder / "d", tensors, {});
+    return status ? "" : status.error().text();
+  };
+  EXPECT_EQ(said({DType::F32, {2}, rawList<float>({1, largest})}), "");
+  EXPECT_EQ(said({DType::F32, {2}, rawList<float>({1, infinity})}),
+            "tensor 'a': element 1 is NaN or infinite; the checkpoint is damaged: fetch it again");
+  EXPECT_EQ(said({DType::BF16, {2}, rawList<uint16_t>({0x7fc0, 0})}),
+            "tensor 'a': element 0 is NaN or infinite; the checkpoint is damaged: fetch it again");
 }
 
 } // namespace

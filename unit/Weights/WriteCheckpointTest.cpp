@@ -3,6 +3,7 @@
 #include "TestTensors.h"
 #include "k2c/Weights/CheckpointTensors.h"
 #include <gtest/gtest.h>
+#include <limits>
 
 using namespace k2c;
 using namespace k2c::test;
@@ -98,6 +99,14 @@ TEST_F(WriteCheckpointTest, WhatCannotBeReadIsAnError) {
   const Status status = writeCheckpoint(folder.path, tensors, source);
   ASSERT_FALSE(status);
   EXPECT_EQ(status.error().message, "cannot read at byte 0");
+}
+
+TEST_F(WriteCheckpointTest, AWeightThatIsNoNumberIsAnError) {
+  source.add<float>("graph.b", DType::F32, {2}, {1, std::numeric_limits<float>::quiet_NaN()});
+  const Status status = writeCheckpoint(folder.path, tensors, source);
+  ASSERT_FALSE(status);
+  EXPECT_EQ(status.error().text(),
+            "tensor 'graph.b': element 1 is NaN or infinite; the checkpoint is damaged: fetch it again");
 }
 
 TEST_F(WriteCheckpointTest, WhatCannotBeWrittenIsAnError) {
