@@ -117,7 +117,7 @@ public:
       return;
     rows = (elements - 1 - rotation.cosines.offset - last) / toRow + 1;
     const ElementType type = cosines->type;
-    // Of numbers near 1: what rounding to their type changes. Float32's are themselves computed in float32.
+    // As a part of the factor that all have: what rounding to their type changes. Float32's are computed in float32.
     roundoff = type == ElementType::F16 ? 0x1p-11 : type == ElementType::BF16 ? 0x1p-8 : 0x1p-22;
   }
 
@@ -156,7 +156,7 @@ public:
       const std::vector<double> x = row(*cosines, rotation.cosines, position);
       const std::vector<double> y = row(*sines, rotation.sines, position);
       for (size_t i = 0; i < half; i++) {
-        const double error = roundoff + double(position) * frequencyError * double(frequencies[i]);
+        const double error = rope.cosSinScale * (roundoff + double(position) * frequencyError * double(frequencies[i]));
         if (!(std::abs(double(ours[i]) - x[i]) <= error) || !(std::abs(double(ours[half + i]) - y[i]) <= error))
           return false;
       }

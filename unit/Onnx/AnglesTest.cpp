@@ -113,6 +113,13 @@ TEST(OnnxAngles, TablesAreThoseOfTheirFrequenciesAndScale) {
   EXPECT_EQ(same->cosSinScale, 1.25);
 }
 
+TEST(OnnxAngles, TablesOfASmallFactorAreComparedAsExactly) {
+  RopeSpec rope = ropeWith(500000, 32);
+  rope.cosSinScale = 0x1p-24;
+  expectSame(foundOfTables(rope, 64), rope);
+  EXPECT_FALSE(foundOfTables(rope, 64, 0x1p-28f));
+}
+
 TEST(OnnxAngles, TablesMayBeLong) {
   const RopeSpec rope = ropeWith(500000, 128, RopeLlama3{8, 1, 4, 8192});
   expectSame(foundOfTables(rope, 20000), rope); // 1,280,000 elements
