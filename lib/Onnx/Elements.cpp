@@ -31,6 +31,10 @@ bool isWhole(ElementType type) {
   }
 }
 
+bool isReal(ElementType type) {
+  return type == ElementType::F32 || type == ElementType::F16 || type == ElementType::BF16;
+}
+
 static float fromBits(uint32_t bits) {
   float value = 0;
   std::memcpy(&value, &bits, sizeof value);

@@ -9,6 +9,9 @@ namespace k2c::onnx {
 /// Whether elements are integers or conditions.
 bool isWhole(ElementType type);
 
+/// Whether elements are real numbers of 16 or 32 bits, as weights and scales may be.
+bool isReal(ElementType type);
+
 /// Element `index` of tensor bytes, as a number; none: of a type that is not read.
 std::optional<double> decodeElement(ElementType type, const char *bytes, int64_t index);
 

@@ -233,11 +233,11 @@ private:
   Expected<Folded> blockedRows(const Node &node, const Blocked &of);
   std::optional<Term> perBlock(const Folded &value, const std::vector<Term> &shape, int64_t axis, int64_t block);
   Status checkBlock(const Node &node, int64_t block) const;
+  Status checkScales(const Node &node, size_t input) const;
   /// (number - zero point) * scale, at the variables of `shape`; in blocks of so many, 0: in none.
   Folded weight(ElementType type, const std::vector<Term> &shape, Term number, Term zero, Term scale, int64_t block);
   std::optional<QuantisedPart> partOf(Term element, const std::vector<Term> &shape);
-  std::optional<Quantised> partsOf(ElementType type, const std::vector<Term> &shape, Term number, Term zero,
-                                   Term scale);
+  std::optional<Quantised> partsOf(const std::vector<Term> &shape, Term number, Term zero, Term scale);
 
   struct ExpertLayer;
   struct Experts;

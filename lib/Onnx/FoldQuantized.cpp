@@ -91,6 +91,11 @@ Status Fold::checkBlock(const Node &node, int64_t block) const {
   return Status::success();
 }
 
+Status Fold::checkScales(const Node &node, size_t input) const {
+  const ElementType type = in(node, input).type;
+  return isReal(type) ? Status::success() : refuse(node, "scales of " + name(type) + " are not understood");
+}
+
 /// The zero points of blocks: as rows [rows.., blocks], or of rows that are one block, [rows..]; none are 0 in the
 /// middle.
 Expected<Folded> Fold::zerosOf(const Node &node, const Blocked &of, int64_t blocks) {
@@ -110,6 +115,8 @@ Expected<Folded> Fold::zerosOf(const Node &node, const Blocked &of, int64_t bloc
 
 /// Rows of weights in blocks along their columns, of QMoE and MatMulNBits, as a value [rows.., depth].
 Expected<Folded> Fold::blockedRows(const Node &node, const Blocked &of) {
+  if (Status status = checkScales(node, of.scales); !status)
+    return status.takeError();
   const int64_t blocks = of.depth / of.block + (of.depth % of.block != 0);
   Expected<Folded> weights = quantised(node, of.weights, of.bits);
   if (weights)
@@ -195,6 +202,8 @@ Fold::Result Fold::dequantizeLinear(const Node &node) {
   if (block < 0 || ((axis < 0 || axis >= rank) && !isOneForAll))
     return refuse(node, "axis " + std::to_string(given) + " of a tensor of rank " + std::to_string(rank) +
                             " in blocks of " + std::to_string(block) + " is not understood");
+  if (Status status = checkScales(node, 1); !status)
+    return status.takeError();
   const int64_t along = isOneForAll && (axis < 0 || axis >= rank) ? 0 : axis;
   const std::optional<Term> scales = perBlock(scale, x.shape, along, block);
   if (!scales)
@@ -219,6 +228,8 @@ Fold::Result Fold::gatherBlockQuantized(const Node &node) {
   const int64_t bits = integer(node, "bits", 4), block = integer(node, "block_size", 128);
   const bool isBytes = type == ElementType::U8;
   if (Status status = checkBlock(node, block); !status)
+    return status.takeError();
+  if (Status status = checkScales(node, 2); !status)
     return status.takeError();
   Expected<Folded> data = isBytes ? quantised(node, 0, bits) : Expected<Folded>(in(node, 0));
   if (!data)

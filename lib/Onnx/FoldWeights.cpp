@@ -61,15 +61,13 @@ std::optional<QuantisedPart> Fold::partOf(Term element, const std::vector<Term> 
   return out;
 }
 
-/// What a weight is stored as; none: as something else, or in types that are not read so. `type` is that of scales.
-std::optional<Quantised> Fold::partsOf(ElementType type, const std::vector<Term> &shape, Term number, Term zero,
-                                       Term scale) {
-  const auto isReal = [](ElementType type) { return !isWhole(type) && canWiden(type) && bitWidth(type) >= 16; };
+/// What a weight is stored as; none: as something else, or in types that are not read so.
+std::optional<Quantised> Fold::partsOf(const std::vector<Term> &shape, Term number, Term zero, Term scale) {
   Quantised out;
   for (Term size : shape)
     out.shape.push_back(terms.asInteger(size).value_or(0));
   std::optional<QuantisedPart> numbers = partOf(number, shape);
-  if (shape.empty() || !numbers || !isReal(type))
+  if (shape.empty() || !numbers)
     return std::nullopt;
   out.numbers = std::move(*numbers);
   if (terms.isNumber(scale))
@@ -90,8 +88,7 @@ std::optional<Quantised> Fold::partsOf(ElementType type, const std::vector<Term>
 Folded Fold::weight(ElementType type, const std::vector<Term> &shape, Term number, Term zero, Term scale,
                     int64_t block) {
   Folded out{type, shape, terms.multiply(terms.subtract(number, zero), scale)};
-  std::optional<Quantised> stored =
-      terms.isNumber(out.element) ? std::nullopt : partsOf(type, shape, number, zero, scale);
+  std::optional<Quantised> stored = terms.isNumber(out.element) ? std::nullopt : partsOf(shape, number, zero, scale);
   if (!stored)
     return out;
   stored->block = block;

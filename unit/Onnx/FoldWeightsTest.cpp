@@ -124,8 +124,6 @@ TEST(FoldWeights, OfExperts) {
 TEST(FoldWeights, WhatIsNoPartOfAConstantStaysAFormula) {
   const OneNode open = {"DequantizeLinear", {{ElementType::U8, {4, 6}, std::nullopt}, numbers({6})}, {}, ""};
   EXPECT_FALSE(Stored(open).weights);
-  const OneNode wide = {"DequantizeLinear", {bytes({4, 6}), {ElementType::F64, {6}, numbers({6}).values}}, {}, ""};
-  EXPECT_FALSE(Stored(wide).weights);
 }
 
 } // namespace
