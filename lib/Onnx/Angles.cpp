@@ -23,6 +23,10 @@ namespace {
 /// the frequencies that one formula gives.
 constexpr double frequencyError = 0x1p-21;
 
+/// Pairs beyond which frequencies of YaRN and Llama 3 stay numbers: a guess computes all of them, there may be 200,000
+/// guesses, and no model turns as many.
+constexpr size_t maxScaledPairs = 256;
+
 double rounded(double value, int digits) {
   const double scale = std::pow(10.0, std::floor(std::log10(value)) + 1 - digits);
   return std::round(value / scale) * scale;
@@ -82,6 +86,8 @@ private:
   bool findScaling(RopeSpec &rope, double factor) const {
     if (is(rope, RopeLinear{factor}))
       return true;
+    if (frequencies.size() > maxScaledPairs)
+      return false;
     for (int64_t context = 16; context <= (int64_t(1) << 20); context += context < 4096 ? 16 : 4096) {
       if (is(rope, RopeLlama3{factor, 1, 4, context}))
         return true;

@@ -104,6 +104,18 @@ TEST(OnnxAngles, YarnHasItsFactorAndRamp) {
     }
 }
 
+// So that a file of very long heads does not take minutes.
+TEST(OnnxAngles, ScalingsOfMorePairsThanModelsHaveStayNumbers) {
+  for (int64_t dims : {512, 514}) {
+    const RopeSpec rope = ropeWith(10000, dims, RopeYarn{40, 32, 1, 4096, true});
+    const Expected<RopeSpec> same = found(ropeInverseFrequencies(rope));
+    ASSERT_TRUE(same) << same.error().text();
+    EXPECT_EQ(std::holds_alternative<RopeYarn>(same->scaling), dims == 512);
+    EXPECT_EQ(std::holds_alternative<RopePublished>(same->scaling), dims == 514);
+    EXPECT_EQ(ropeInverseFrequencies(*same), ropeInverseFrequencies(rope));
+  }
+}
+
 TEST(OnnxAngles, TablesAreThoseOfTheirFrequenciesAndScale) {
   RopeSpec rope = ropeWith(500000, 32);
   expectSame(foundOfTables(rope, 64), rope);
