@@ -99,7 +99,7 @@ Status DataWriter::read(const std::string &name, int64_t first, int64_t count, f
   for (int64_t i = 0; i < count; i++) {
     uint16_t narrow;
     std::memcpy(&narrow, stored.data() + 2 * i, sizeof narrow);
-    const uint32_t wide = found->type == DType::BF16 ? uint32_t(narrow) << 16 : widenHalf(narrow);
+    const uint32_t wide = widen16(found->type, narrow);
     std::memcpy(out + i, &wide, sizeof wide);
   }
   return {};

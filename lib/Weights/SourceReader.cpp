@@ -113,7 +113,7 @@ static void convert(const char *in, int64_t step, char *out, int64_t count, DTyp
     }
     uint16_t narrow;
     std::memcpy(&narrow, element, 2);
-    uint32_t wide = stored == DType::BF16 ? uint32_t(narrow) << 16 : widenHalf(narrow);
+    const uint32_t wide = widen16(stored, narrow);
     std::memcpy(out + i * 4, &wide, 4);
   }
 }

@@ -1,7 +1,8 @@
-//===- Half.h - IEEE half precision -----------------------------------------===//
+//===- Half.h - floats of 16 bits -------------------------------------------===//
 #ifndef K2C_SUPPORT_HALF_H
 #define K2C_SUPPORT_HALF_H
 
+#include "k2c/Support/DType.h"
 #include <cstdint>
 
 namespace k2c {
@@ -20,6 +21,11 @@ constexpr uint32_t widenHalf(uint16_t half) {
     exponent = uint32_t(1 - shift);
   }
   return sign | (exponent + 112) << 23 | mantissa << 13;
+}
+
+/// The bits of the float32 that an element of F16 or BF16 is.
+constexpr uint32_t widen16(DType type, uint16_t element) {
+  return type == DType::BF16 ? uint32_t(element) << 16 : widenHalf(element);
 }
 
 } // namespace k2c
