@@ -91,6 +91,23 @@ TEST(DataFile, AMatrixIsTurnedInBlocksOfAnySize) {
   }
 }
 
+TEST(DataFile, TensorsOfSeveralPiecesAreWhole) {
+  constexpr int64_t rows = 700, columns = 2000; // a piece has 2^20 elements
+  for (const Order order : {Order::AsStored, Order::InTurns}) {
+    Written file;
+    file.given.count("a", {rows, columns});
+    file.given.count("b", {rows, columns}, float(rows * columns));
+    const std::vector<float> found = file.write({order, {2, rows, columns}, {"a", "b"}});
+    bool isRight = true;
+    for (int64_t row = 0; row < 2 * rows; row++)
+      for (int64_t column = 0; column < columns; column++) {
+        const int64_t from = order == Order::AsStored ? row : row % 2 * rows + row / 2;
+        isRight &= found[size_t(row * columns + column)] == float(from * columns + column);
+      }
+    EXPECT_TRUE(isRight) << int(order);
+  }
+}
+
 TEST(DataFile, NarrowNumbersWiden) {
   Written file;
   file.given.tensors["bf16"] = {DType::BF16, {2}, rawList<uint16_t>({0x3fc0, 0x0001})};
@@ -105,6 +122,19 @@ TEST(DataFile, TablesAreThoseOfOurPrograms) {
   rope.dims = 4;
   const std::vector<float> all = ropeTable(rope, 3), sines = file.write({Order::Sines, {3, 2}, {}, rope});
   EXPECT_EQ(sines, (std::vector<float>{all[2], all[3], all[6], all[7], all[10], all[11]}));
+}
+
+TEST(DataFile, TablesOfSeveralPiecesAreWhole) {
+  Written file;
+  RopeSpec rope;
+  rope.dims = 1024;
+  constexpr int64_t rows = 2100, pairs = 512;
+  const std::vector<float> all = ropeTable(rope, rows), cosines = file.write({Order::Cosines, {rows, pairs}, {}, rope});
+  bool isRight = true;
+  for (int64_t row = 0; row < rows; row++)
+    isRight &=
+        std::equal(cosines.begin() + row * pairs, cosines.begin() + (row + 1) * pairs, all.begin() + 2 * row * pairs);
+  EXPECT_TRUE(isRight);
 }
 
 TEST(DataFile, LargeTensorsBeginOnPages) {

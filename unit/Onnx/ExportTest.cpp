@@ -107,6 +107,7 @@ TEST(ExportOnnx, GenaiReadsWhichFileAndInputsThereAre) {
   EXPECT_EQ(decoder["head_size"], 16);
   EXPECT_EQ(decoder["num_key_value_heads"], 1);
   EXPECT_EQ(model["eos_token_id"], (std::vector<int>{2, 3}));
+  EXPECT_EQ(model["pad_token_id"], 2); // which the mask hides
   EXPECT_EQ(model["context_length"], 64);
   EXPECT_FALSE(decoder["inputs"].contains("position_ids")); // GroupQueryAttention counts them
 }
@@ -122,6 +123,36 @@ TEST(ExportOnnx, HeadsThatGroupQueryAttentionDoesNotTakeAreTurnedByTheGraph) {
   ASSERT_TRUE(config);
   EXPECT_EQ(config->root()["model"]["decoder"]["inputs"]["position_ids"], "position_ids");
   EXPECT_TRUE(importOnnx(folder / "model.onnx"));
+}
+
+TEST(ExportOnnx, TurnedPartsThatGroupQueryAttentionDoesNotTakeAreTurnedByTheGraph) {
+  ModelSpec spec = specOf(llama);
+  EXPECT_TRUE(areGroupQueryNodes(spec));
+  spec.ropes.at(firstRope).dims = 8;
+  EXPECT_FALSE(areGroupQueryNodes(spec));
+}
+
+TEST(ExportOnnx, SequencesEndWhereTheFirstFormulaOfAnglesEnds) {
+  ModelSpec spec = specOf(llama);
+  for (const auto &[maxContext, longest] : {std::pair(0, 64), std::pair(48, 48), std::pair(128, 64)}) {
+    spec.ropes.at(firstRope).maxContext = maxContext;
+    EXPECT_EQ(longestSequence(spec), longest);
+  }
+}
+
+TEST(ExportOnnx, ARouterWhoseGroupsLeaveExpertsOutIsNodes) {
+  const MoeSpec moe = *specOf(mixtral).moe; // 2 of 4 experts
+  const auto isNode = [&](int64_t groups, int64_t topGroups, double scale = 1) {
+    MoeSpec other = moe;
+    other.groups = groups;
+    other.topGroups = topGroups;
+    other.scale = scale;
+    return isMoeNode(other);
+  };
+  EXPECT_TRUE(isNode(1, 1));
+  EXPECT_FALSE(isNode(2, 1));
+  EXPECT_TRUE(isNode(4, 2)); // of which each is an expert: the best 2
+  EXPECT_FALSE(isNode(1, 1, 2.5));
 }
 
 /// What exportOnnx says of a model that a change has made one that no graph is of.

@@ -124,6 +124,10 @@ TEST(FoldWeights, OfExperts) {
 TEST(FoldWeights, WhatIsNoPartOfAConstantStaysAFormula) {
   const OneNode open = {"DequantizeLinear", {{ElementType::U8, {4, 6}, std::nullopt}, numbers({6})}, {}, ""};
   EXPECT_FALSE(Stored(open).weights);
+  // The difference of two numbers of 32 bits is no float; a number alone is rounded to one.
+  const Operand wide = bytes({4, 6}, ElementType::I32);
+  EXPECT_FALSE(Stored({"DequantizeLinear", {wide, numbers({6}), bytes({6}, ElementType::I32)}, {}, ""}).weights);
+  EXPECT_TRUE(Stored({"DequantizeLinear", {wide, numbers({6})}, {}, ""}).weights);
 }
 
 } // namespace
