@@ -129,6 +129,22 @@ TEST(PublishedForm, YarnOfAnyMagnitudeIsStated) {
   EXPECT_EQ(parsed(*form)["rope_scaling"]["mscale"], 1.0);
 }
 
+TEST(PublishedForm, ARampOfYarnThatIsNotCutToWholePairsIsStated) {
+  const auto ramp = [](ModelSpec &spec) { std::get<RopeYarn>(spec.ropes["rope"].scaling).truncate = false; };
+  const Expected<PublishedForm> form = formOf("kimi_k2", ramp), cut = formOf("kimi_k2", nothing);
+  ASSERT_TRUE(form && cut);
+  EXPECT_EQ(parsed(*form)["rope_scaling"]["truncate"], false);
+  EXPECT_FALSE(parsed(*cut)["rope_scaling"].contains("truncate"));
+}
+
+TEST(PublishedForm, WeightsHaveTheTypesThatTheModelHas) {
+  const auto widen = [](ModelSpec &spec) { spec.weights.front().dtype = DType::F32; };
+  const Expected<PublishedForm> form = formOf("mixtral", widen);
+  ASSERT_TRUE(form) << form.error().text();
+  EXPECT_EQ(form->spec.weights.front().dtype, DType::F32);
+  EXPECT_EQ(form->spec.weights.back().dtype, DType::BF16);
+}
+
 TEST(PublishedForm, IdsThatNobodyKnowsAreNull) {
   const auto forget = [](ModelSpec &spec) { spec.eos.clear(), spec.bos.reset(); };
   const Expected<PublishedForm> form = formOf("llama", forget);
@@ -145,6 +161,8 @@ TEST(PublishedForm, WhatWeightsWereWidenedFromDoesNotCount) {
 TEST(PublishedForm, NumbersThatChangeNothingDoNotCount) {
   const auto oneGroup = [](ModelSpec &spec) { spec.moe->groupScore = GroupScore::Max; };
   EXPECT_TRUE(formOf("kimi_k2", oneGroup)) << "its one group is not ranked";
+  const auto allGroups = [](ModelSpec &spec) { spec.moe->groups = spec.moe->topGroups = 2; };
+  EXPECT_TRUE(formOf("qwen3_moe", allGroups)) << "no group is left out, of which its family has none";
   const auto unnormalised = [](ModelSpec &spec) { spec.moe->normalizeEps = 1; };
   EXPECT_TRUE(formOf("olmoe", unnormalised)) << "its weights are not divided by their sum";
 }

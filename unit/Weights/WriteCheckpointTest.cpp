@@ -74,6 +74,12 @@ TEST_F(WriteCheckpointTest, SeveralFilesHaveAnIndex) {
   expectSame();
 }
 
+TEST_F(WriteCheckpointTest, TensorsOfSeveralPiecesAreWhole) {
+  add("large", DType::BF16, {17, 1 << 20}); // 34 MiB, of which a piece has 32
+  ASSERT_TRUE(writeCheckpoint(folder.path, tensors, source));
+  expectSame();
+}
+
 TEST_F(WriteCheckpointTest, ProgressIsInBytes) {
   std::vector<int64_t> done;
   WriteCheckpointOptions options;
