@@ -134,10 +134,12 @@ Status checkConfig(const ModelSpec &spec, const Stated &config) {
                                     {"rms_norm_eps", spec.normEps}});
       !status)
     return status;
-  // Of two pairs a scaling is another theta: the graph does not tell which of the two its model has.
-  if (spec.ropes.size() != 1 || spec.ropes.begin()->second.dims <= 4)
+  // Of two pairs a scaling is another theta, and frequencies of no formula have none: the graph does not tell which one
+  // its model has.
+  const RopeSpec *const rope = spec.ropes.size() == 1 ? &spec.ropes.begin()->second : nullptr;
+  if (!rope || rope->dims <= 4 || std::holds_alternative<RopePublished>(rope->scaling))
     return Status::success();
-  const double theta = spec.ropes.begin()->second.theta;
+  const double theta = rope->theta;
   const json *const inner = config.find("rope_parameters");
   if (inner && inner->is_object())
     if (Status status = Stated{*inner, config.file + ": rope_parameters"}.check("rope_theta", theta); !status)

@@ -69,6 +69,12 @@ TEST(OnnxBeside, OfTwoPairsThetaIsNotCompared) { // 10000 with a factor of 2.5 t
   EXPECT_EQ(config(R"({"rope_theta": 10000.0})", spec), other("config.json", "rope_theta", "10000.0", "500000"));
 }
 
+TEST(OnnxBeside, OfFrequenciesOfNoFormulaThetaIsNotCompared) {
+  ModelSpec spec = graphSpec();
+  spec.ropes[firstRope].scaling = RopePublished{{1, 0.3f, 0.1f, 0.03f, 0.01f, 0.003f, 0.001f, 0.0003f}};
+  EXPECT_EQ(config(R"({"rope_theta": 1234567.0})", spec), "");
+}
+
 TEST(OnnxBeside, WithoutFilesATextHasNoEndAndAnyLength) {
   TempFolder folder;
   ModelSpec spec = graphSpec();
