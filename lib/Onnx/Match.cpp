@@ -143,6 +143,8 @@ std::optional<Error> Matcher::quantised(const std::vector<Part> &weights) {
 Expected<LinearLayer> Matcher::linear(Term value, const std::vector<Term> &columns) {
   LinearLayer out;
   double constant = 0;
+  if (isElement(value, "shared")) // with its bias, a sum that several nodes read
+    value = opened(value);
   std::optional<Term> contraction;
   for (const Part &summand : summands(value, constant)) {
     const std::optional<View> bias = view(summand.term, columns);
@@ -236,7 +238,9 @@ Expected<NormLayer> Matcher::norm(Term value, Term index, double *scale) {
   out.eps = added / double(out.size);
   // x (sum(x^2) / n + eps)^-1/2 = sqrt(n) x (sum(x^2) + n eps)^-1/2, where x = sqrt(inside) times the root.
   const double whole = std::sqrt(double(out.size) * inside);
-  if (product(rest) != replaced(product(*root), running, index) || !(scale || isNear(factor, whole)))
+  const Term divided = product(rest), squared = replaced(product(*root), running, index);
+  const bool isOfItself = divided == squared || unshared(divided) == unshared(squared);
+  if (!isOfItself || !(scale || isNear(factor, whole)))
     return mismatch(value, "an RMS norm of what it divides by");
   if (scale)
     *scale = factor / whole;

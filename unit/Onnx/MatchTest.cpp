@@ -45,6 +45,21 @@ TEST(MatchDecoder, FindsLatentAttention) {
   }
 }
 
+/// Norms read latents with their bias, a sum that several nodes read.
+TEST(MatchDecoder, FindsLatentAttentionWithBiases) {
+  TinyOptions options;
+  options.layers = 1;
+  options.isLatent = options.hasQueryLatent = true;
+  TinyDecoder tiny(options);
+  for (const auto &[part, size] : {std::pair{"0.query.latent", 5}, std::pair{"0.down", 10}, std::pair{"0.output", 8}})
+    tiny.changes[part] = [name = std::string(part) + ".bias", size = int64_t(size)](TinyDecoder &of, ValueId rows) {
+      return of.op("Add", {rows, of.weight(name, {size})});
+    };
+  const Imported found(tiny);
+  EXPECT_TRUE(std::get<MlaSpec>(found.model.spec.attentions.at("attention")).bias);
+  EXPECT_EQ(found.tensor("model.layers.0.self_attn.q_a_proj.bias"), sampled("0.query.latent.bias", 5));
+}
+
 TEST(MatchDecoder, FindsExperts) {
   for (bool runsAll : {false, true}) {
     TinyOptions options;
