@@ -223,7 +223,7 @@ private:
     int64_t depth, block; ///< columns of a row, of a block
     bool zerosAlongRows;  ///< zero points of rows that are one block lie in bytes together
   };
-  std::optional<ValueId> constantOf(const Node &node, size_t input) const;
+  std::optional<ValueId> constantOf(const Node &node, size_t input);
   Expected<Folded> nibbles(const Node &node, size_t input);
   Expected<Folded> quantised(const Node &node, size_t input, int64_t bits);
   std::optional<Folded> inShape(const Folded &value, const std::vector<Term> &shape);

@@ -15,31 +15,35 @@
 
 namespace k2c::onnx {
 
-/// The constant that a value is as it stands, if it is one.
-std::optional<ValueId> Fold::constantOf(const Node &node, size_t input) const {
+/// The constant whose elements a value has in the order of storage, if it is one in any shape.
+std::optional<ValueId> Fold::constantOf(const Node &node, size_t input) {
   const Folded &value = in(node, input);
   if (graph.constants.count(node.inputs[input]))
     return node.inputs[input];
   if (terms.kind(value.element) != TermKind::Element)
     return std::nullopt;
   const LeafDefinition &definition = terms.definition(terms.leaf(value.element));
-  if (definition.op != "constant" || definition.shape != value.shape)
+  if (definition.op != "constant")
     return std::nullopt;
-  for (size_t i = 0; i < value.shape.size(); i++) {
-    const Term index = terms.part(value.element, i);
-    const bool isOwn = terms.kind(index) == TermKind::Variable && terms.tag(index) == int32_t(i);
-    if (!isOwn && terms.asInteger(value.shape[i]) != 1)
-      return std::nullopt;
-  }
-  return ValueId(definition.numbers[0]);
+  const ValueId constant = ValueId(definition.numbers[0]);
+  const Term elements = total(definition.shape, 0, definition.shape.size());
+  Term own = terms.number(0);
+  const std::vector<Term> indices = variables(value.shape);
+  for (size_t i = 0; i < indices.size(); i++)
+    own = terms.add(terms.multiply(own, value.shape[i]), indices[i]);
+  const bool isWhole = total(value.shape, 0, value.shape.size()) == elements;
+  return isWhole && flatIndex(value.element) == own ? std::optional(constant) : std::nullopt;
 }
 
 /// The 4-bit elements of a constant of bytes. Error: it is none.
 Expected<Folded> Fold::nibbles(const Node &node, size_t input) {
   const std::optional<ValueId> constant = constantOf(node, input);
   const auto tensor = constant ? graph.constants.find(*constant) : graph.constants.end();
-  if (tensor == graph.constants.end() || tensor->second.type != ElementType::U8 || tensor->second.shape.empty())
+  std::vector<Term> shape = in(node, input).shape;
+  if (tensor == graph.constants.end() || tensor->second.type != ElementType::U8 || tensor->second.shape.empty() ||
+      shape.empty())
     return refuse(node, "input " + std::to_string(input) + ", of 4-bit elements, is not a constant of bytes");
+  shape.back() = terms.scale(shape.back(), 2);
   LeafDefinition definition{"nibbles", {}, {*constant}, {}, true, 0, -1};
   for (int64_t size : tensor->second.shape)
     definition.shape.push_back(terms.number(double(size)));
@@ -52,7 +56,11 @@ Expected<Folded> Fold::nibbles(const Node &node, size_t input) {
                          });
   const Leaf leaf = terms.leafOf(std::move(definition));
   out.element = isUniform ? terms.number(double(int64_t(*first) / 16)) : terms.element(leaf, variables(out.shape));
-  return out;
+  if (out.shape == shape)
+    return out;
+  const std::optional<Folded> inOwn = inShape(out, shape);
+  return inOwn ? Expected<Folded>(*inOwn)
+               : refuse(node, "4-bit elements of shape " + text(out.shape) + " do not fit " + text(shape));
 }
 
 /// Elements of a quantised input: nibbles of bytes, or those of a type of its own.

@@ -4,6 +4,7 @@ Most are those of test/EndToEnd/oracle by name. `TINY` are made from the same re
 operators take (a head is a multiple of 16 numbers, a block of quantised weights 32), a small vocabulary, and a short
 context, since an exporter that writes rotary tables writes a row for each position.
 """
+import dataclasses
 import json
 import os
 import sys
@@ -45,6 +46,7 @@ _KIMI = dict(_LATENT, experts=6, groups=1, top_groups=1, route_scale=2.827, beta
 TINY = {
     "tiny_llama": tiny("llama", families.build_llama),
     "tiny_qwen2": tiny("qwen2", families.build_qwen2),
+    "tiny_tied_qwen2": dataclasses.replace(tiny("qwen2", families.build_qwen2), changes=(shrink, families.tie)),
     "tiny_qwen3": tiny("qwen3", families.build_qwen3, head_dim=16),
     "tiny_mixtral": tiny("mixtral", families.build_mixtral, experts=4, top_k=2),
     "tiny_qwen3_moe": tiny("qwen3_moe", families.build_qwen3_moe, head_dim=16, moe_inter=32, experts=5, top_k=3,
