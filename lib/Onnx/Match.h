@@ -212,6 +212,23 @@ public:
 private:
   struct Piece;
   struct TurnedSummand;
+  /// Elements, and a number in place of those outside of a condition, or inside of it.
+  struct Masked {
+    std::optional<Term> condition; ///< none: the elements are all
+    double outside = 0;
+    Term inside{};
+    bool isOutside = false; ///< the condition is that of the number
+  };
+  struct Choice {
+    Masked masked;
+    Term biased{}, scores{}; ///< with and without the bias
+    std::optional<View> bias;
+  };
+  /// The groups chosen, as a "topk-indices" element at a slot, and the experts of one.
+  struct Groups {
+    Term best{}, slot{};
+    int64_t width = 0;
+  };
   std::vector<Piece> pieces(Term value, Term element);
   std::optional<TurnedSummand> turnedSummand(const Part &summand, Term position, Term pair);
   Expected<TurnedRows> turnedPair(const std::vector<Piece> &found, Term value, Term element, Term position);
@@ -222,7 +239,10 @@ private:
   Status readRouterLogits(Term logits, Term expert, RouterLayer &out);
   Status readChoice(Term choice, Term scores, Term expert, RouterLayer &out);
   Term chosenFrom(Term chosen, Term at);
-  Status readGroups(Term mask, Term choice, Term expert, RouterLayer &out);
+  Masked withoutMask(Term term);
+  Choice choiceOf(Term chosen, Term expert);
+  std::optional<Groups> groupsOf(const Masked &masked, Term expert, int64_t experts);
+  Status readGroups(const Masked &masked, Term choice, Term expert, RouterLayer &out);
   Term withoutBlindRows(Term rows, Term row);
   Term withoutNaN(Term term) const;
   Status readLogits(Term weights, Attended &out);

@@ -90,12 +90,18 @@ Expected<OneExpert> Matcher::oneExpert(Term value, Term column) {
   const Error wrong = mismatch(value, "an expert with a weight where it was chosen");
   const auto [factor, body] = terms.splitFactor(value);
   std::vector<Part> rest;
-  std::optional<Term> down, weight;
-  for (const Part &part : factors(body)) {
+  std::optional<Term> down, weight, condition;
+  std::vector<Part> all = factors(body);
+  // [the index is not the expert's] ? 0 : what it makes, where a token has one expert.
+  if (all.size() == 1 && terms.kind(body) == TermKind::Select && terms.part(body, 1) == Term(0)) {
+    condition = terms.part(body, 0);
+    all = factors(terms.part(body, 2));
+  }
+  for (const Part &part : all) {
     const bool isSum = isElement(part.term, "sum") && part.factor == 1;
     if (isSum && mentions(part.term, column) && !down)
       down = part.term;
-    else if (isSum && !weight)
+    else if (isSum && !weight && !condition)
       weight = part.term;
     else
       rest.push_back(part);
@@ -106,7 +112,6 @@ Expected<OneExpert> Matcher::oneExpert(Term value, Term column) {
   // Over the slots of a token, of which one is no sum: [its index is not the expert's] ? 0 : its weight.
   out.slot = weight ? terms.variable(expertAt, *count) : Term(0);
   const Term atSlot = weight ? opened(*weight, out.slot) : product(std::exchange(rest, {}));
-  std::optional<Term> condition;
   const Term chosen = terms.rewrite(atSlot, [&](Term inner) -> std::optional<Term> {
     if (terms.kind(inner) != TermKind::Select || terms.part(inner, 1) != Term(0) || condition)
       return std::nullopt;
@@ -165,8 +170,9 @@ Expected<RouterLayer> Matcher::router(Term weights, Term expert, Term slot) {
   }
   if (scores == Term(1) && out.spec.topK == 1) { // one weight, made to sum to 1: its scores are those of the choice
     out.spec.normalize = true;
-    scores = unshared(chosenFrom(expert, all));
-    const bool isScored = isElement(scores, "softmax") || terms.kind(scores) == TermKind::Call;
+    const Choice choice = choiceOf(expert, all);
+    const bool isScored = isElement(choice.scores, "softmax") || terms.kind(choice.scores) == TermKind::Call;
+    scores = isScored ? choice.scores : choice.biased;
     if (Status status = isScored ? readScores(scores, all, out, expert) : readRouterLogits(scores, all, out); !status)
       return status.takeError();
   } else if (isElement(scores, "softmax") && softmaxIndex(terms, scores) == slot) {
@@ -179,9 +185,11 @@ Expected<RouterLayer> Matcher::router(Term weights, Term expert, Term slot) {
   } else {
     scores = replaced(scores, expert, all);
     // Scores outside of the groups chosen are 0, and no expert there is chosen.
-    if (terms.kind(scores) == TermKind::Select && terms.part(scores, 2) == Term(0) &&
-        isElement(terms.part(scores, 0), "scatter-elements"))
-      scores = terms.part(scores, 1);
+    if (const Masked masked = withoutMask(scores); masked.condition && masked.outside == 0) {
+      if (unshared(*masked.condition) != choiceOf(expert, all).masked.condition)
+        return mismatch(expert, "scores of the groups that experts are chosen from");
+      scores = masked.inside;
+    }
     if (Status status = readScores(scores, all, out, expert); !status)
       return status.takeError();
   }

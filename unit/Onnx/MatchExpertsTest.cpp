@@ -54,8 +54,6 @@ TEST(MatchExperts, FindsOneOfEachToken) {
   for (bool normalizes : {true, false})
     for (bool isSigmoid : {true, false})
       for (bool runsAll : {true, false}) {
-        if (runsAll && normalizes && isSigmoid)
-          continue;
         TinyOptions options = experts();
         options.topK = 1;
         options.normalizes = normalizes;
@@ -68,6 +66,19 @@ TEST(MatchExperts, FindsOneOfEachToken) {
         EXPECT_EQ(moe.normalize, normalizes);
         EXPECT_EQ(moe.scoring, isSigmoid ? Scoring::Sigmoid : Scoring::Softmax);
       }
+}
+
+/// The weight is 1, and only the choice has scores.
+TEST(MatchExperts, FindsOneOfEachTokenThatABiasChooses) {
+  TinyOptions options = experts();
+  options.topK = 1;
+  options.isSigmoid = options.hasChoiceBias = true;
+  const Imported found((TinyDecoder(options)));
+  EXPECT_EQ(found.model.spec.moe.value().scoring, Scoring::Sigmoid);
+  EXPECT_TRUE(found.model.spec.moe.value().correctionBias);
+  const std::string text =
+      failure(options, "0.expert.scores", [](Of &of, ValueId) { return of["0.router"]; }); // logits and a bias
+  EXPECT_TRUE(has(text, "expected a sum over the experts of a token, found")) << text;
 }
 
 TEST(MatchExperts, RefusesAnythingButASumOfThem) {
@@ -154,6 +165,29 @@ TEST(MatchRouter, TakesZeroOutsideOfTheBestGroupsWhereNoBiasIsBelow) {
     return of.graph.constant("bias", {6}, {0, 0.5, 0.25, 1, 0, 2});
   };
   EXPECT_EQ(failure(tiny), "");
+}
+
+TEST(MatchRouter, FindsOneGroupOfEachToken) {
+  TinyOptions options = groups();
+  options.topGroups = 1;
+  const Imported found((TinyDecoder(options)));
+  EXPECT_EQ(found.model.spec.moe.value().groups, 3);
+  EXPECT_EQ(found.model.spec.moe.value().topGroups, 1);
+  const std::string text = failure(options, "0.groups", [](Of &of, ValueId) {
+    return of.op("ReduceMean", {of.reshaped(of["0.choice"], {0, 0, 3, 2}), of.graph.list({-1})}, {{"keepdims", 0}});
+  });
+  EXPECT_TRUE(has(text, "expected experts of the best groups, found")) << text;
+}
+
+TEST(MatchRouter, RefusesScoresThatOtherConditionsMask) {
+  TinyOptions options = groups();
+  options.normalizes = false;
+  const std::string text = failure(options, "0.expert.weights", [](Of &of, ValueId) {
+    const ValueId scores = of["0.expert.scores"], isHigh = of.op("Greater", {scores, of.graph.number(0.5)});
+    const ValueId masked = of.op("Where", {isHigh, scores, of.graph.number(0)});
+    return of.op("GatherElements", {masked, of["0.indices"]}, {{"axis", -1}});
+  });
+  EXPECT_TRUE(has(text, "expected scores of the groups that experts are chosen from, found")) << text;
 }
 
 TEST(MatchRouter, RefusesGroupsByOtherScores) {
