@@ -173,7 +173,9 @@ private:
   Result softmax(const Node &node);
   Result topK(const Node &node);
   Result cumulativeSum(const Node &node);
+  Result product(const Node &node, Folded a, Folded b);
   Result matMul(const Node &node);
+  Result fusedMatMul(const Node &node);
   Result gemm(const Node &node);
   // Ops that write elements into others.
   Result scatterElements(const Node &node);

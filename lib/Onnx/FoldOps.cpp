@@ -102,6 +102,7 @@ const Fold::Table &Fold::otherOps() {
       {"TopK", {&Fold::topK, 2}},
       {"CumSum", {&Fold::cumulativeSum, 2}},
       {"MatMul", {&Fold::matMul, 2}},
+      {"com.microsoft:FusedMatMul", {&Fold::fusedMatMul, 2}},
       {"Gemm", {&Fold::gemm, 2}},
       {"ScatterElements", {&Fold::scatterElements, 3}},
       {"NonZero", {&Fold::nonZero}},

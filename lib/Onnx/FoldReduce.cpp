@@ -137,8 +137,31 @@ Fold::Result Fold::cumulativeSum(const Node &node) {
   return std::vector<Folded>{leafValue(node, value.type, value.shape, std::move(definition))};
 }
 
-Fold::Result Fold::matMul(const Node &node) {
-  Folded a = in(node, 0), b = in(node, 1);
+Fold::Result Fold::matMul(const Node &node) { return product(node, in(node, 0), in(node, 1)); }
+
+/// MatMul of transposed operands, and a factor.
+Fold::Result Fold::fusedMatMul(const Node &node) {
+  if (flag(node, "transBatchA", false) || flag(node, "transBatchB", false))
+    return refuse(node, "operands whose batches are transposed are not understood");
+  const auto operand = [&](size_t input, const char *turns) {
+    Folded out = in(node, input);
+    const size_t rank = out.shape.size();
+    if (rank < 2 || !flag(node, turns, false))
+      return out;
+    std::swap(out.shape[rank - 2], out.shape[rank - 1]);
+    std::vector<Term> indices = variables(out.shape);
+    std::swap(indices[rank - 2], indices[rank - 1]);
+    out.element = at(in(node, input), indices);
+    return out;
+  };
+  Result out = product(node, operand(0, "transA"), operand(1, "transB"));
+  if (out)
+    (*out)[0].element = terms.scale((*out)[0].element, real(node, "alpha", 1));
+  return out;
+}
+
+/// Rows of `a` times columns of `b`.
+Fold::Result Fold::product(const Node &node, Folded a, Folded b) {
   if (a.shape.empty() || b.shape.empty())
     return refuse(node, "an operand has rank 0");
   const bool isRow = a.shape.size() == 1, isColumn = b.shape.size() == 1;

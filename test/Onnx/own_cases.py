@@ -185,6 +185,7 @@ def of_microsoft():
     node.output.extend(["", "", "y3"])
     yield name, [node], given, ["y0", "y3"], opset
     yield own("gelu-microsoft", "Gelu", [real(2, 3)])
+    yield own("fusedmatmul", "FusedMatMul", [real(2, 3, 2), real(2, 4, 3)], transA=1, transB=1, alpha=0.5)
 
 
 def quantised():
