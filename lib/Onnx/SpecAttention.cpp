@@ -93,8 +93,11 @@ Expected<std::string> SpecBuilder::ropeName(const Rotation &rotation, double sca
   const double both = turnedScale / scale, all = scale * std::sqrt(width);
   if (!(scale > 0 && turnedScale > 0))
     return refuse("scores are multiplied by a number that is not above 0");
-  if (std::abs(both - 1) > exactly && ofTables == 1)
-    rope->cosSinScale = std::sqrt(yarnScale(*rope, both, roundoffOf(turnedScale)));
+  const double squared = ofTables == 1 ? both : ofTables;
+  if (std::abs(squared - 1) > exactly) {
+    const double formula = yarnScale(*rope, squared, ofTables == 1 ? roundoffOf(turnedScale) : exactly);
+    rope->cosSinScale = formula == squared ? written(std::sqrt(squared)) : std::sqrt(formula);
+  }
   rope->attentionScale = yarnScale(*rope, all, roundoffOf(scale));
   const auto isSame = [&](const RopeSpec &known) {
     return known.attentionScale == rope->attentionScale && known.cosSinScale == rope->cosSinScale;

@@ -140,11 +140,20 @@ TEST(Spec, TakesFactorsOfScoresBeforeSixteenBitsRoundedThem) {
 }
 
 TEST(Spec, KeepsFactorsOfScoresThatNothingRounded) {
-  EXPECT_NEAR(factorOfTables(roundedRoot, ElementType::F32), std::sqrt(roundedRoot * std::sqrt(6.0)), 1e-9);
+  EXPECT_NEAR(factorOfTables(roundedRoot, ElementType::F32), std::sqrt(roundedRoot * std::sqrt(6.0)), 1e-7);
 }
 
 TEST(Spec, KeepsFactorsOfScoresThatRoundingDoesNotExplain) {
-  EXPECT_NEAR(factorOfTables(0x1.a6p-2, ElementType::BF16), std::sqrt(0x1.a6p-2 * std::sqrt(6.0)), 1e-9);
+  EXPECT_NEAR(factorOfTables(0x1.a6p-2, ElementType::BF16), std::sqrt(0x1.a6p-2 * std::sqrt(6.0)), 1e-7);
+}
+
+/// What scores are multiplied by is kept as the number that was rounded to the graph's float.
+TEST(Spec, AFactorOfTurnedRowsHasFewDigits) {
+  TinyDecoder tiny;
+  for (const char *part : {"0.scores", "1.scores"})
+    tiny.changes[part] = [](TinyDecoder &of, ValueId scores) { return of.times(scores, 1.44); };
+  const Imported found(tiny);
+  EXPECT_EQ(found.model.spec.ropes.at(firstRope).cosSinScale, 1.2);
 }
 
 } // namespace
