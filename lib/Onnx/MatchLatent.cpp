@@ -39,7 +39,7 @@ static std::optional<LinearLayer> joined(const LinearLayer &first, const LinearL
 Expected<MlaLayer> Matcher::latent(const Attended &found, const TurnedRows &query, const TurnedRows &key) {
   MlaLayer out;
   if (!query.rotation || !key.rotation || !(*query.rotation == *key.rotation) || query.beforeSize != key.beforeSize ||
-      query.beforeSize + query.rotation->dims != found.keyWidth || found.window != 0 || found.heads < 2)
+      query.beforeSize + query.rotation->dims != found.keyWidth || found.window != 0)
     return mismatch(found.query, "queries and keys with equal parts that are turned, and others");
   out.rotation = *query.rotation;
   out.spec.heads = found.heads;
@@ -52,11 +52,14 @@ Expected<MlaLayer> Matcher::latent(const Attended &found, const TurnedRows &quer
   const Term plain = terms.variable(elementAt, terms.number(double(out.spec.nope)));
   const Term turned = terms.variable(elementAt, terms.number(double(out.spec.rope)));
   const auto at = [&](Term rows, Term element) { return replaced(rows, found.element, element); };
+  const auto ofHead = [&](Term element) { // of one head there is no index
+    return found.heads == 1 ? std::vector<Term>{element} : std::vector<Term>{head, element};
+  };
   const Term values = replaced(found.value, found.keyIndex, position);
-  Expected<LinearLayer> keyPart = linear(at(*key.before, plain), {head, plain});
-  Expected<LinearLayer> valuePart = linear(values, {head, found.valueElement});
-  Expected<LinearLayer> firstQuery = linear(at(*query.before, plain), {head, plain});
-  Expected<LinearLayer> secondQuery = linear(at(query.rows, turned), {head, turned});
+  Expected<LinearLayer> keyPart = linear(at(*key.before, plain), ofHead(plain));
+  Expected<LinearLayer> valuePart = linear(values, ofHead(found.valueElement));
+  Expected<LinearLayer> firstQuery = linear(at(*query.before, plain), ofHead(plain));
+  Expected<LinearLayer> secondQuery = linear(at(query.rows, turned), ofHead(turned));
   Expected<LinearLayer> turnedKey = linear(at(key.rows, turned), {turned});
   for (Expected<LinearLayer> *layer : {&keyPart, &valuePart, &firstQuery, &secondQuery, &turnedKey})
     if (!*layer)

@@ -45,6 +45,15 @@ TEST(MatchDecoder, FindsLatentAttention) {
   }
 }
 
+TEST(MatchDecoder, FindsLatentAttentionOfOneHead) {
+  TinyOptions options;
+  options.isLatent = true;
+  options.heads = 1;
+  const Imported found((TinyDecoder(options)));
+  EXPECT_EQ(std::get<MlaSpec>(found.model.spec.attentions.at("attention")).heads, 1);
+  EXPECT_EQ(found.tensor("model.layers.0.self_attn.q_proj.weight"), transposed("0.wq", 8, 8));
+}
+
 /// Norms read latents with their bias, a sum that several nodes read.
 TEST(MatchDecoder, FindsLatentAttentionWithBiases) {
   TinyOptions options;
