@@ -1,5 +1,6 @@
-// A .onnx file, beside which there is one of external data; every constant of an accepted one is read.
-#include "Graph.h"
+// A .onnx file, beside which there is one of external data; every constant of an accepted one is read, and the decoder
+// that it may be is looked for.
+#include "ImportGraph.h"
 #include "TempFile.h"
 
 namespace {
@@ -17,5 +18,6 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     return 0;
   for (const auto &[value, tensor] : graph->constants)
     (void)bool(k2c::onnx::readTensor(*graph, tensor, 1 << 20));
+  (void)bool(k2c::onnx::importGraph(*graph));
   return 0;
 }

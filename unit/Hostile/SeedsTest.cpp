@@ -8,7 +8,7 @@
 #include "../../fuzz/RankManifests.h"
 #include "../../fuzz/Rendezvous.h"
 #include "../Model/TestFiles.h"
-#include "Graph.h"
+#include "ImportGraph.h"
 #include "base/Json.h"
 #include "engine/StepRecord.h"
 #include "k2c/Model/SpecJson.h"
@@ -83,7 +83,7 @@ TEST(Seeds, AreThese) {
   EXPECT_EQ(count, (std::map<std::string, int>{{"BundleFiles", 1},
                                                {"CompiledSpec", 1},
                                                {"Manifest", 1},
-                                               {"Onnx", 2},
+                                               {"Onnx", 5},
                                                {"Placement", 1},
                                                {"Prompts", 3},
                                                {"Ptx", 4},
@@ -97,10 +97,12 @@ TEST(Seeds, AreThese) {
 TEST(Seeds, Onnx) {
   TempFolder folder;
   folder.write("weights.bin", std::string(48, 0));
-  for (const char *seed : {"functions", "tensors"}) {
+  for (const char *seed : {"functions", "tensors", "llama", "mixtral", "deepseek"}) {
     const std::string bytes = readFile(seedPath(std::string("Onnx/") + seed + ".onnx"));
     const Expected<onnx::Graph> graph = onnx::readGraph(folder.write("model.onnx", bytes));
-    EXPECT_TRUE(graph) << graph.error().text();
+    ASSERT_TRUE(graph) << graph.error().text();
+    const bool isDecoder = bytes.size() > 1000;
+    EXPECT_EQ(bool(onnx::importGraph(*graph)), isDecoder) << seed;
   }
 }
 
