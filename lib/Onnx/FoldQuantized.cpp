@@ -40,9 +40,11 @@ Expected<Folded> Fold::nibbles(const Node &node, size_t input) {
   const std::optional<ValueId> constant = constantOf(node, input);
   const auto tensor = constant ? graph.constants.find(*constant) : graph.constants.end();
   std::vector<Term> shape = in(node, input).shape;
+  const Error wrong =
+      refuse(node, "input " + std::to_string(input) + ", of 4-bit elements, is not a constant of bytes");
   if (tensor == graph.constants.end() || tensor->second.type != ElementType::U8 || tensor->second.shape.empty() ||
       shape.empty())
-    return refuse(node, "input " + std::to_string(input) + ", of 4-bit elements, is not a constant of bytes");
+    return wrong;
   shape.back() = terms.scale(shape.back(), 2);
   LeafDefinition definition{"nibbles", {}, {*constant}, {}, true, 0, -1};
   for (int64_t size : tensor->second.shape)
@@ -59,8 +61,7 @@ Expected<Folded> Fold::nibbles(const Node &node, size_t input) {
   if (out.shape == shape)
     return out;
   const std::optional<Folded> inOwn = inShape(out, shape);
-  return inOwn ? Expected<Folded>(*inOwn)
-               : refuse(node, "4-bit elements of shape " + text(out.shape) + " do not fit " + text(shape));
+  return inOwn ? Expected<Folded>(*inOwn) : wrong;
 }
 
 /// Elements of a quantised input: nibbles of bytes, or those of a type of its own.
