@@ -68,6 +68,7 @@ struct TurnedRows {
   std::optional<Term> before; ///< what stands before the turned part, at the element's variable
   int64_t beforeSize = 0;
   double beforeFactor = 1;
+  std::optional<double> behindFactor; ///< of what goes on behind the turned part; none: nothing does
 };
 
 /// What an attention's rows are projected by.
@@ -81,7 +82,7 @@ struct ProjectedRows {
 
 struct GqaLayer {
   GqaSpec spec;
-  double scale = 1; ///< of scores
+  double scale = 1, turnedScale = 1; ///< of scores' parts that are not turned, of which there may be none, and others
   std::optional<Rotation> rotation;
   ProjectedRows query, key, value;
   LinearLayer output;

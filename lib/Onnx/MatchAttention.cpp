@@ -208,7 +208,9 @@ Expected<GqaLayer> Matcher::grouped(const Attended &found, const TurnedRows &que
   }
   if (out.spec.kvHeads == 1) // a norm of the one head is one of the row
     out.key.isNormOfHead = out.query.isNormOfHead;
-  out.scale = found.scale * query.factor * key.factor * out.query.scale * out.key.scale;
+  const double all = found.scale * out.query.scale * out.key.scale;
+  out.turnedScale = all * query.factor * key.factor;
+  out.scale = all * query.behindFactor.value_or(query.factor) * key.behindFactor.value_or(key.factor);
   out.input = out.query.layer.input;
   if (out.key.layer.input != out.input || out.value.layer.input != out.input)
     return mismatch(out.key.layer.input, "queries, keys and values of the same rows");

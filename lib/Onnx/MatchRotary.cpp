@@ -228,12 +228,14 @@ Expected<TurnedRows> Matcher::turned(Term value, Term element, Term position) {
   Expected<TurnedRows> turnedPart = turnedPair(pair, value, element, position);
   if (!turnedPart)
     return turnedPart;
-  // What follows the turned part goes on with the same rows.
+  // What follows the turned part goes on with the same rows, all of it times one factor.
   for (const Piece &piece : behind) {
     const Term rows = replaced(turnedPart->rows, element, terms.plus(piece.at, double(piece.begin)));
     const auto [factor, bare] = terms.splitFactor(piece.value);
-    if (piece.step != 1 || bare != rows || std::abs(factor / turnedPart->factor - 1) > 1e-6)
+    const double known = turnedPart->behindFactor.value_or(factor);
+    if (piece.step != 1 || bare != rows || std::abs(factor / known - 1) > 1e-6)
       return mismatch(value, "rows that go on behind their turned part");
+    turnedPart->behindFactor = factor;
   }
   turnedPart->before = out.before;
   turnedPart->beforeFactor = out.beforeFactor;

@@ -175,9 +175,10 @@ Status SpecBuilder::addAttention(const GqaLayer &found, int64_t index, LayerKind
     return refuse("layer " + std::to_string(index) + ": scores are not multiplied by 1 / sqrt of " +
                   std::to_string(attention.headDim));
   if (found.rotation) {
-    // Rows that are turned as a whole: what scores are multiplied by beside 1 / sqrt(width) are cosines and sines.
-    const double plain = 1 / std::sqrt(double(attention.headDim));
-    Expected<std::string> rope = ropeName(*found.rotation, plain, found.scale, double(attention.headDim));
+    // Of rows that are turned as a whole, what scores are multiplied by beside 1 / sqrt(width) are cosines and sines.
+    const bool isWhole = found.rotation->dims == attention.headDim;
+    const double width = double(attention.headDim), plain = isWhole ? 1 / std::sqrt(width) : found.scale;
+    Expected<std::string> rope = ropeName(*found.rotation, plain, found.turnedScale, width);
     if (!rope)
       return rope.takeError();
     kind.rope = *rope;

@@ -99,8 +99,29 @@ TEST(MatchAttention, RefusesPartsThatAreTurnedFromElsewhere) {
   tiny.changes["0.key.turned"] = halfTurned(false);
   EXPECT_TRUE(has(failure(tiny), "expected queries and keys that are turned from the same element on, found"))
       << failure(tiny);
-  tiny.changes["0.key.turned"] = halfTurned(true, 2);
+  tiny.changes["0.key.turned"] = [](Of &of, ValueId) {
+    const ValueId first = of.cut(of["0.key.heads"], -1, 0, 4); // twice
+    return of.op("Concat", {of.turned(first, 4, 10000), first}, {{"axis", -1}});
+  };
   EXPECT_TRUE(has(failure(tiny), "expected rows that go on behind their turned part, found")) << failure(tiny);
+}
+
+/// A factor of all scores is one of the softmax, which cosines and sines of a part of the rows are not.
+TEST(MatchAttention, FindsTheFactorsOfBothPartsOfRows) {
+  TinyOptions options;
+  options.layers = 1;
+  options.width = 8;
+  TinyDecoder tiny(options);
+  tiny.changes = {{"0.query.turned", halfTurned(true)}, {"0.key.turned", halfTurned(true)}};
+  tiny.changes["0.scores"] = [](Of &of, ValueId scores) { return of.times(scores, 1.25); };
+  const RopeSpec all = Imported(tiny).model.spec.ropes.at("rope");
+  EXPECT_NEAR(all.attentionScale, 1.25, 1e-6);
+  EXPECT_EQ(all.cosSinScale, 1);
+  tiny.changes.erase("0.scores");
+  tiny.changes["0.key.turned"] = halfTurned(true, 0.25);
+  const RopeSpec rest = Imported(tiny).model.spec.ropes.at("rope");
+  EXPECT_NEAR(rest.attentionScale, 0.25, 1e-6);
+  EXPECT_NEAR(rest.cosSinScale, 2, 1e-6);
 }
 
 TEST(MatchAttention, RefusesTwoPartsOfAHeadThatAreTurned) {
