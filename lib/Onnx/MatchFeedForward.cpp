@@ -88,14 +88,16 @@ Expected<ExpertsLayer> Matcher::expertsAt(Term value, Term slot, Term column) {
 Expected<OneExpert> Matcher::oneExpert(Term value, Term column) {
   OneExpert out;
   const Error wrong = mismatch(value, "an expert with a weight where it was chosen");
-  const auto [factor, body] = terms.splitFactor(value);
+  auto [factor, body] = terms.splitFactor(value);
   std::vector<Part> rest;
   std::optional<Term> down, weight, condition;
   std::vector<Part> all = factors(body);
   // [the index is not the expert's] ? 0 : what it makes, where a token has one expert.
   if (all.size() == 1 && terms.kind(body) == TermKind::Select && terms.part(body, 1) == Term(0)) {
     condition = terms.part(body, 0);
-    all = factors(terms.part(body, 2));
+    const auto [own, made] = terms.splitFactor(terms.part(body, 2));
+    factor *= own;
+    all = factors(made);
   }
   for (const Part &part : all) {
     const bool isSum = isElement(part.term, "sum") && part.factor == 1;

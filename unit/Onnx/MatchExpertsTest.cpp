@@ -68,6 +68,16 @@ TEST(MatchExperts, FindsOneOfEachToken) {
       }
 }
 
+TEST(MatchExperts, FindsOneOfEachTokenWithAFactor) {
+  TinyOptions options = experts();
+  options.topK = 1;
+  options.normalizes = false;
+  options.runsAll = true;
+  TinyDecoder tiny(options);
+  tiny.changes["0.expert.weights"] = [](Of &of, ValueId weights) { return of.times(weights, 16); };
+  EXPECT_EQ(Imported(tiny).model.spec.moe.value().scale, 16);
+}
+
 /// The weight is 1, and only the choice has scores.
 TEST(MatchExperts, FindsOneOfEachTokenThatABiasChooses) {
   TinyOptions options = experts();
