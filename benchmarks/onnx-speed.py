@@ -67,10 +67,9 @@ def prepared(name, work):
         folder.mkdir(parents=True, exist_ok=True)
         write_checkpoint(name, checkpoint)
         {"mixtral": export_mixtral, "llama": export_llama}[name](checkpoint, folder)
-    if not bundle.exists():
-        k2c = ROOT / "build" / "bin" / "k2c"
-        subprocess.run([k2c, "compile", folder / "model.onnx", "--compute", "f32", "-o", bundle], check=True,
-                       stdout=subprocess.DEVNULL)
+    k2c = ROOT / "build" / "bin" / "k2c"
+    subprocess.run([k2c, "compile", folder / "model.onnx", "--compute", "f32", "-o", bundle, "--force"], check=True,
+                   stdout=subprocess.DEVNULL)
     return folder, bundle
 
 

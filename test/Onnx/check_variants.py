@@ -28,19 +28,19 @@ def unnamed(text):
     return re.sub(r'module @(\w+|"[^"]*")', "module @model", text)
 
 
-def check_variant(folder, path, seed, wanted, rows, kept):
+def check_variant(folder, path, seed, wanted, rows, kept, options):
     """What is wrong with a variant; nothing where it is the original."""
     model, _ = vary(load(path), seed, {*ORDER, "data"})
     if kept and is_outside(path):
         kept.mkdir(exist_ok=True)
         (kept / f"{path.parent.name}-{seed}.onnx").write_bytes(as_stored(copy_of(model), path))
     save(model, folder, random.Random(f"{seed} data"), not is_outside(path))
-    found, why = form(folder / "model.onnx")
+    found, why = form(folder / "model.onnx", *options)
     if found is None:
         return f"refused: {why}"
     if unnamed(found) != wanted:
         return "another model form"
-    return "" if all(map(np.array_equal, computed(folder / "model.onnx")[0], rows)) else "other logits"
+    return "" if all(map(np.array_equal, computed(folder / "model.onnx", *options)[0], rows)) else "other logits"
 
 
 def main():
@@ -54,14 +54,18 @@ def main():
     for path in map(Path.resolve, args.models):
         if golden_of(path)["dtype"] == "bfloat16":
             continue
-        text, _ = form(path)
+        options = ()
+        text, why = form(path)
+        if text is None and "use --widen" in why:
+            options = ("--widen",)
+            text, why = form(path, *options)
         refused += text is None
         if text is None:
             continue
-        rows, _ = computed(path)
+        rows, _ = computed(path, *options)
         for seed in range(args.seed, args.seed + args.count):
             with tempfile.TemporaryDirectory() as folder:
-                said = check_variant(Path(folder), path, seed, unnamed(text), rows, args.store)
+                said = check_variant(Path(folder), path, seed, unnamed(text), rows, args.store, options)
             same, wrong = same + (not said), wrong + bool(said)
             if said:
                 print(f"{path.parent.name}, seed {seed}: {said}", flush=True)

@@ -74,9 +74,9 @@ def k2c_compile(path, output, *options):
     return done.stdout, ""
 
 
-def form(path):
+def form(path, *options):
     """(text of the model form, "") or (None, why k2c refuses the file)"""
-    return k2c_compile(path, "-", "--emit", "model")
+    return k2c_compile(path, "-", "--emit", "model", *options)
 
 
 def computed(path, *options):
