@@ -46,7 +46,7 @@ private:
   };
 
   /// The summands of the residual stream at the column's variable, sums that several nodes read opened.
-  std::vector<Term> flattened(Term stream, Term at);
+  std::vector<Term> flattened(Term stream);
   std::vector<Term> ascending(std::vector<Term> summands) const;
   Status addSummand(Term summand);
   /// Whether a leaf of this op is in the term, or in contractions under it.
@@ -69,16 +69,21 @@ private:
   std::map<size_t, std::vector<Attention>> attentions;         // by the summands before
   std::map<size_t, std::vector<FeedForwardPart>> feedForwards; // likewise
   std::map<Term, StreamNorm> norms;                            // by what reads them
+  std::map<Term, std::vector<Term>> streams;                   // summands by sums that several nodes read
   std::vector<Term> embeddings;
 };
 
-std::vector<Term> Finder::flattened(Term stream, Term at) {
+std::vector<Term> Finder::flattened(Term stream) {
   std::vector<Term> out, open{stream};
   while (!open.empty()) {
     const Term term = open.back();
     open.pop_back();
+    if (const auto known = streams.find(term); known != streams.end()) {
+      out.insert(out.end(), known->second.begin(), known->second.end());
+      continue;
+    }
     if (matcher.isElement(term, "shared")) {
-      open.push_back(matcher.opened(term, at));
+      open.push_back(matcher.opened(term, column));
       continue;
     }
     if (terms.kind(term) != TermKind::Sum) {
@@ -105,6 +110,8 @@ std::vector<Term> Finder::flattened(Term stream, Term at) {
     if (constant != 0)
       out.push_back(terms.number(constant));
   }
+  if (matcher.isElement(stream, "shared"))
+    streams[stream] = out;
   return out;
 }
 
@@ -119,7 +126,7 @@ Expected<const Finder::StreamNorm *> Finder::streamNorm(Term input) {
   Expected<NormLayer> norm = matcher.norm(input, column);
   if (!norm)
     return norm.takeError();
-  std::vector<Term> before = ascending(flattened(norm->input, column));
+  std::vector<Term> before = ascending(flattened(norm->input));
   return &norms.emplace(input, StreamNorm{std::move(*norm), std::move(before)}).first->second;
 }
 
@@ -243,7 +250,8 @@ Expected<Decoder> Finder::find() {
   if (!norm)
     return norm.takeError();
   out.finalNorm = std::move(*norm);
-  for (Term summand : flattened(out.finalNorm.input, column))
+  // From the first layer on: what a layer reads is what the one before read, and more.
+  for (Term summand : ascending(flattened(out.finalNorm.input)))
     if (Status status = addSummand(summand); !status)
       return status.takeError();
   if (embeddings.size() != 1)

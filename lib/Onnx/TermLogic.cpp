@@ -9,7 +9,6 @@
 #include <cmath>
 #include <numeric>
 #include <unordered_set>
-#include <utility>
 
 namespace k2c::onnx {
 
@@ -342,13 +341,15 @@ Term Terms::rewritten(Term term, const std::function<std::optional<Term>(Term)> 
     result = *replaced;
   } else if (const TermKind of = kind(term);
              of != TermKind::Number && of != TermKind::Size && of != TermKind::Variable) {
-    std::vector<Part> own = parts(term);
-    bool isChanged = false;
-    for (Part &part : own) {
-      const Term before = std::exchange(part.term, rewritten(part.term, replace, rewrite));
-      isChanged = isChanged || part.term != before;
+    std::vector<Part> changed; // none: most terms stay what they are
+    for (size_t i = 0; i < partCount(term); i++) {
+      const Term before = part(term, i), now = rewritten(before, replace, rewrite);
+      if (now != before && changed.empty())
+        changed = parts(term);
+      if (now != before)
+        changed[i].term = now;
     }
-    result = isChanged ? rebuild(term, own) : term;
+    result = changed.empty() ? term : rebuild(term, changed);
   }
   if (remembered.size() <= size_t(term))
     remembered.resize(nodes.size() + nodes.size() / 2);
