@@ -176,6 +176,7 @@ private:
   Result product(const Node &node, Folded a, Folded b);
   Result matMul(const Node &node);
   Result fusedMatMul(const Node &node);
+  Result fusedGemm(const Node &node);
   Result gemm(const Node &node);
   // Ops that write elements into others.
   Result scatterElements(const Node &node);

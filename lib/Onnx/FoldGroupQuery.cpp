@@ -62,14 +62,15 @@ Expected<Fold::AttentionParts> Fold::groupedHeads(const Node &node) {
 
 /// What must be so for GroupQueryAttention to be what is understood.
 Status Fold::checkGrouped(const Node &node) {
-  const Status status = checkAttributes(node, {"num_heads", "kv_num_heads", "scale", "local_window_size", "do_rotary",
-                                               "rotary_interleaved", "softcap", "smooth_softmax", "qk_output", "causal",
-                                               "qk_norm_epsilon", "q_norm_epsilon", "k_norm_epsilon",
-                                               "kv_cache_bit_width", "k_quant_type", "v_quant_type"});
+  const Status status = checkAttributes(
+      node, {"num_heads", "kv_num_heads", "scale", "local_window_size", "do_rotary", "rotary_interleaved", "softcap",
+             "smooth_softmax", "qk_output", "causal", "qk_norm_epsilon", "q_norm_epsilon", "k_norm_epsilon",
+             "kv_cache_bit_width", "sliding_window_cache", "k_quant_type", "v_quant_type"});
   if (!status)
     return status;
-  if (integer(node, "smooth_softmax", 0) > 0 || integer(node, "qk_output", 0) != 0)
-    return refuse(node, "smooth_softmax and qk_output are not understood");
+  if (integer(node, "smooth_softmax", 0) > 0 || integer(node, "qk_output", 0) != 0 ||
+      flag(node, "sliding_window_cache", false))
+    return refuse(node, "smooth_softmax, qk_output and sliding_window_cache are not understood");
   if (!flag(node, "causal", true))
     return refuse(node, "attention to tokens that follow (causal = 0) is not understood");
   static const char *const names[] = {"attention_bias", "head_sink",     "k_scale",      "v_scale",

@@ -225,8 +225,9 @@ Fold::Result Fold::unary(const Node &node) {
     out.element = terms.power(x, 0.5);
   else if (node.op == "Reciprocal")
     out.element = terms.power(x, -1);
-  else if (node.op == "Swish" || node.op == "Silu")
-    out.element = terms.multiply(x, terms.call(Function::Sigmoid, {terms.scale(x, real(node, "alpha", 1))}));
+  else if (const bool isQuick = node.op == "QuickGelu"; isQuick || node.op == "Swish" || node.op == "Silu")
+    out.element = terms.multiply(
+        x, terms.call(Function::Sigmoid, {terms.scale(x, real(node, "alpha", isQuick ? 1.702f : 1.0f))}));
   else
     out.element = terms.call(functions.at(node.op), {x});
   if (node.op == "IsNaN")

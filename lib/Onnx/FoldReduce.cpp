@@ -8,6 +8,7 @@
 
 #include "base/Utf8.h"
 #include <algorithm>
+#include <unordered_map>
 
 namespace k2c::onnx {
 
@@ -234,6 +235,20 @@ Fold::Result Fold::gemm(const Node &node) {
     out.element = terms.add(out.element, terms.scale(spread(in(node, 2), shape), real(node, "beta", 1)));
   }
   return std::vector<Folded>{out};
+}
+
+/// Gemm, and a function of its result.
+Fold::Result Fold::fusedGemm(const Node &node) {
+  static const std::unordered_map<std::string, Function> functions = {
+      {"Relu", Function::Relu}, {"Sigmoid", Function::Sigmoid}, {"Tanh", Function::Tanh}};
+  const std::string activation = word(node, "activation", "");
+  const auto function = functions.find(activation);
+  if (function == functions.end())
+    return refuse(node, "activation '" + shortened(activation) + "' is not understood");
+  Result out = gemm(node);
+  if (out)
+    (*out)[0].element = terms.call(function->second, {(*out)[0].element});
+  return out;
 }
 
 } // namespace k2c::onnx

@@ -186,6 +186,9 @@ def of_microsoft():
     yield name, [node], given, ["y0", "y3"], opset
     yield own("gelu-microsoft", "Gelu", [real(2, 3)])
     yield own("fusedmatmul", "FusedMatMul", [real(2, 3, 2), real(2, 4, 3)], transA=1, transB=1, alpha=0.5)
+    yield own("quickgelu", "QuickGelu", [real(2, 3)])
+    yield own("quickgelu-silu", "QuickGelu", [real(2, 3)], alpha=1.0)
+    yield own("fusedgemm", "FusedGemm", [real(3, 2), real(4, 2), real(4)], transB=1, activation="Sigmoid")
 
 
 def quantised():

@@ -24,8 +24,10 @@ TEST(RefusalsGroupQuery, ofAttributes) {
       grouped({}, {{"num_heads", 0}}, "0 heads of queries and 1 of keys are not understood"),
       grouped({}, {{"kv_num_heads", INT64_MAX}},
               "2 heads of queries and 9223372036854775807 of keys are not understood"),
-      grouped({}, {{"smooth_softmax", 1}}, "smooth_softmax and qk_output are not understood"),
-      grouped({}, {{"qk_output", 1}}, "smooth_softmax and qk_output are not understood"),
+      grouped({}, {{"smooth_softmax", 1}}, "smooth_softmax, qk_output and sliding_window_cache are not understood"),
+      grouped({}, {{"qk_output", 1}}, "smooth_softmax, qk_output and sliding_window_cache are not understood"),
+      grouped({}, {{"sliding_window_cache", 1}}, "qk_output and sliding_window_cache are not understood"),
+      grouped({}, {{"sliding_window_cache", 0}}, ""),
       grouped({}, {{"causal", 0}}, "attention to tokens that follow (causal = 0) is not understood"),
       grouped({}, {{"local_window_size", 0}}, "local_window_size 0 is neither -1 nor positive"),
   });

@@ -158,6 +158,8 @@ TEST(OnnxRefusals, Products) {
                {a, b},
                {{"transBatchA", 1}},
                "operands whose batches are transposed are not understood"},
+              {"com.microsoft:FusedGemm", {a, b}, {{"activation", "Tanh"}}, ""},
+              {"com.microsoft:FusedGemm", {a, b}, {{"activation", "Elu"}}, "activation 'Elu' is not understood"},
               {"Gemm", {a, b, reals({4})}, {}, ""},
               {"Gemm", {reals({3}), b}, {}, "its operands have ranks 1 and 2, not 2"},
               {"Gemm", {a, reals({4, 5})}, {}, "an operand has 3 columns, the other 4 rows"},
