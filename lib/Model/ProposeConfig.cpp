@@ -62,9 +62,8 @@ json scalingOf(const RopeSpec &rope, const RopeYarn &yarn, bool scalesScores) {
     out["truncate"] = false;
   double implied = yarnMagnitude(yarn.factor, 1);
   if (scalesScores && rope.attentionScale != 1) {
-    // attentionScale = (0.1 mscale ln factor + 1)^2; files say mscale with three digits.
-    const double exact = (std::sqrt(rope.attentionScale) - 1) / (implied - 1),
-                 rounded = std::round(exact * 1000) / 1000;
+    // Files say mscale with three digits.
+    const double exact = yarnMscale(yarn.factor, rope.attentionScale), rounded = std::round(exact * 1000) / 1000;
     const double magnitude = yarnMagnitude(yarn.factor, rounded);
     out["mscale"] = out["mscale_all_dim"] = magnitude * magnitude == rope.attentionScale ? rounded : exact;
     implied = 1;

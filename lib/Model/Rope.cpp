@@ -91,6 +91,8 @@ double k2c::yarnMagnitude(double factor, double mscale) {
   return factor > 1 ? std::fma(0.1 * mscale, poly::log(factor), 1.0) : 1.0;
 }
 
+double k2c::yarnMscale(double factor, double scale) { return (std::sqrt(scale) - 1) / (yarnMagnitude(factor, 1) - 1); }
+
 std::vector<float> k2c::ropeInverseFrequencies(const RopeSpec &rope) {
   std::vector<float> period = periods(rope);
   std::vector<float> inverse(period.size());

@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 #include "Angles.h"
 
+#include "Elements.h"
 #include "base/Utf8.h"
 #include "k2c/Model/Rope.h"
 #include <algorithm>
@@ -122,9 +123,8 @@ public:
         last >= elements - rotation.cosines.offset)
       return;
     rows = (elements - 1 - rotation.cosines.offset - last) / toRow + 1;
-    const ElementType type = cosines->type;
     // As a part of the factor that all have: what rounding to their type changes. Float32's are computed in float32.
-    roundoff = type == ElementType::F16 ? 0x1p-11 : type == ElementType::BF16 ? 0x1p-8 : 0x1p-22;
+    roundoff = std::max(roundoffOf16(cosines->type), 0x1p-22);
   }
 
   int64_t positions() const { return rows; }

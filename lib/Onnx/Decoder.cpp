@@ -19,9 +19,7 @@ namespace {
 
 class Finder {
 public:
-  explicit Finder(Matcher &matcher) : matcher(matcher), terms(matcher.terms), fold(matcher.fold) {
-    found.roles = fold.roles;
-  }
+  explicit Finder(Matcher &matcher) : matcher(matcher), terms(matcher.terms), fold(matcher.fold) {}
 
   Expected<Decoder> find();
   FoundParts found;

@@ -35,6 +35,10 @@ bool isReal(ElementType type) {
   return type == ElementType::F32 || type == ElementType::F16 || type == ElementType::BF16;
 }
 
+double roundoffOf16(ElementType type) {
+  return type == ElementType::F16 ? 0x1p-11 : type == ElementType::BF16 ? 0x1p-8 : 0;
+}
+
 static float fromBits(uint32_t bits) {
   float value = 0;
   std::memcpy(&value, &bits, sizeof value);

@@ -12,6 +12,9 @@ bool isWhole(ElementType type);
 /// Whether elements are real numbers of 16 or 32 bits, as weights and scales may be.
 bool isReal(ElementType type);
 
+/// How far, relative, a number may be from what 16 bits rounded to it; 0: of a type of other bits.
+double roundoffOf16(ElementType type);
+
 /// Element `index` of tensor bytes, as a number; none: of a type that is not read.
 std::optional<double> decodeElement(ElementType type, const char *bytes, int64_t index);
 

@@ -74,8 +74,8 @@ Expected<ImportedGraph> importGraph(const Graph &graph, FoundParts *parts) {
   FoundParts unwanted, &best = parts ? *parts : unwanted;
   for (const InputRoles &some : *roles) {
     FoundParts found;
-    found.roles = some;
     Expected<ImportedGraph> model = importAs(graph, some, &found);
+    found.roles = some;
     const bool isBest = model || !error || count(found) > count(best);
     if (isBest)
       best = found;

@@ -9,6 +9,7 @@
 #include "SpecBuilder.h"
 
 #include "Angles.h"
+#include "Elements.h"
 #include "k2c/Model/Rope.h"
 #include <algorithm>
 #include <cmath>
@@ -35,10 +36,10 @@ constexpr double exactly = 1e-6;
 
 void SpecBuilder::findRounded() {
   for (const auto &[value, tensor] : fold.graph.constants)
-    if ((tensor.type == ElementType::F16 || tensor.type == ElementType::BF16) && tensor.elements() == 1)
+    if (const double roundoff = roundoffOf16(tensor.type); roundoff > 0 && tensor.elements() == 1)
       for (double number : fold.elementsOf(tensor, 0, 1))
         if (std::isnormal(number) && number > 0)
-          rounded[number] = tensor.type == ElementType::F16 ? 0x1p-11 : 0x1p-8;
+          rounded[number] = roundoff;
 }
 
 double SpecBuilder::roundoffOf(double scale) const {
@@ -61,8 +62,7 @@ static double yarnScale(const RopeSpec &rope, double scale, double roundoff) {
   const RopeYarn *const yarn = std::get_if<RopeYarn>(&rope.scaling);
   if (!yarn)
     return scale;
-  // scale = (0.1 mscale ln factor + 1)^2
-  const double mscale = (std::sqrt(scale) - 1) / (yarnMagnitude(yarn->factor, 1) - 1);
+  const double mscale = yarnMscale(yarn->factor, scale);
   for (double digits : {1, 10, 100, 1000}) {
     const double magnitude = yarnMagnitude(yarn->factor, std::round(mscale * digits) / digits);
     if (std::abs(magnitude * magnitude / scale - 1) < roundoff)

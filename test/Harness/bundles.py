@@ -34,6 +34,12 @@ def _tool():
     return path
 
 
+def split_options(arguments):
+    """(the arguments before --, the options for k2c behind it)"""
+    cut = arguments.index("--") if "--" in arguments else len(arguments)
+    return arguments[:cut], arguments[cut + 1:]
+
+
 @contextlib.contextmanager
 def json_file(value):
     """The path of a temporary file that holds `value` as JSON."""

@@ -12,8 +12,8 @@ import re
 import sys
 import tempfile
 
-from bundles import Failure, compiled, form, output
-from golden import Report, read_safetensors
+from bundles import Failure, compiled, form, output, split_options
+from golden import Report, read_safetensors, same_bits
 
 ORACLE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "EndToEnd", "oracle")
 
@@ -49,14 +49,6 @@ def check_tensors(report, exported, checkpoint):
         report.check(same, f"{name} has the checkpoint's shape and numbers")
 
 
-def check_logits(report, exported, folder, options, prompts):
-    ours, theirs = compiled(exported, *options), compiled(folder, *options)
-    for prompt in prompts:
-        command = ("logits", "--prompt-ids", ",".join(map(str, prompt["ids"])), "--all", "--json")
-        same = ours.text(*command) == theirs.text(*command)
-        report.check(same, f"{prompt['name']}: logits have the bits of the file's")
-
-
 def check_checkpoint(report, exported, checkpoint):
     check_tensors(report, exported, checkpoint)
     pairs = zip(model_form(exported).split("\n"), model_form(checkpoint).split("\n"))
@@ -78,7 +70,8 @@ def check(folder, options):
             onnx = export(folder, "onnx", os.path.join(scratch, "onnx"))
             check_checkpoint(report, export(onnx, "hf", exported), folder)
             return report.finish()
-        check_logits(report, export(folder, "hf", exported), folder, options, document["prompts"])
+        ours = compiled(export(folder, "hf", exported), *options)
+        same_bits(report, ours, compiled(folder, *options), document["prompts"], "the file's")
         checkpoint = os.path.normpath(os.path.join(ORACLE, document["checkpoint"]))
         if os.path.isdir(checkpoint):
             check_checkpoint(report, exported, checkpoint)
@@ -86,8 +79,8 @@ def check(folder, options):
 
 
 def main(arguments):
-    cut = arguments.index("--") if "--" in arguments else len(arguments)
-    return max([check(folder, arguments[cut + 1:]) for folder in arguments[:cut]])
+    folders, options = split_options(arguments)
+    return max([check(folder, options) for folder in folders])
 
 
 if __name__ == "__main__":

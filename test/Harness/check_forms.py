@@ -8,6 +8,8 @@ import os
 import subprocess
 import sys
 
+from bundles import split_options
+
 FORMS = ("--distributed-form", "--scheduled-form", "--runtime-form")
 
 
@@ -19,12 +21,12 @@ def run(*command, text=None):
 
 
 def main(arguments):
-    cut = arguments.index("--") if "--" in arguments else len(arguments)
-    folders = [path for pattern in arguments[:cut] for path in sorted(glob.glob(pattern))
+    patterns, options = split_options(arguments)
+    folders = [path for pattern in patterns for path in sorted(glob.glob(pattern))
                if os.path.exists(path + "/config.json")]
     for folder in folders:
         for compute in ("f32", "bf16"):
-            compile_ = ("k2c", "compile", folder, "-o", "-", "--compute", compute, *arguments[cut + 1:], "--emit")
+            compile_ = ("k2c", "compile", folder, "-o", "-", "--compute", compute, *options, "--emit")
             driven = run("k2c-opt", "-", *FORMS, text=run(*compile_, "planned"))
             if driven.rstrip() != run(*compile_, "runtime").rstrip():
                 sys.exit(f"{folder} in {compute}: the planned form goes on to another runtime form")

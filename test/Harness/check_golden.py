@@ -9,9 +9,8 @@ differ by less than the bound.
 import sys
 
 from bundles import Failure, compiled, rows
-from golden import Golden, Precision, Report, distance, root_mean_square, scale
+from golden import OWN_ERRORS, Golden, Precision, Report, distance, root_mean_square, scale
 
-OWN_ERRORS = 4  # times the error of the reference's float32 against its float64
 WEIGHT_BOUND = 1e-5  # absolute; router weights are at most the routed scaling factor
 HIDDEN_BOUND = 2e-5  # of the largest value of the layer's states
 

@@ -9,30 +9,18 @@ import json
 import os
 import sys
 
-from bundles import Failure, compiled
-from golden import Report, distance
+from bundles import Failure, compiled, split_options
+from golden import OWN_ERRORS, Report, distance, own_error, same_bits
 
-OWN_ERRORS = 4  # times the error of a reference's float32 against float64
 ORACLE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "EndToEnd", "oracle")
 
 
 def check_prompts(report, bundle, document):
-    distances = document["distance"]
-    own = max(distances.get("float64", 0.0), distances["transformers_float32_from_float64"])
     for prompt in document["prompts"]:
         name, ids, greedy = prompt["name"], prompt["ids"], prompt["greedy"]
         off = distance(bundle.logits(ids), [prompt["logits"]])
-        report.within(off, OWN_ERRORS * own, f"{name}: error of the last logits against float64")
+        report.within(off, OWN_ERRORS * own_error(document), f"{name}: error of the last logits against float64")
         report.equal(bundle.generate(ids, len(greedy))["ids"], greedy, f"{name}: {len(greedy)} greedy ids")
-
-
-def check_bits(report, bundle, checkpoint, options, document):
-    """The same text as the program that is compiled from the checkpoint prints."""
-    theirs = compiled(checkpoint, *options)
-    for prompt in document["prompts"]:
-        command = ("logits", "--prompt-ids", ",".join(map(str, prompt["ids"])), "--all", "--json")
-        report.check(bundle.text(*command) == theirs.text(*command),
-                     f"{prompt['name']}: logits have the bits of {os.path.basename(checkpoint)}")
 
 
 def check(folder, options):
@@ -43,13 +31,13 @@ def check(folder, options):
     check_prompts(report, bundle, document)
     checkpoint = os.path.normpath(os.path.join(ORACLE, document["checkpoint"]))
     if os.path.isdir(checkpoint):
-        check_bits(report, bundle, checkpoint, options, document)
+        same_bits(report, bundle, compiled(checkpoint, *options), document["prompts"], os.path.basename(checkpoint))
     return report.finish()
 
 
 def main(arguments):
-    cut = arguments.index("--") if "--" in arguments else len(arguments)
-    return max([check(folder, arguments[cut + 1:]) for folder in arguments[:cut]])
+    folders, options = split_options(arguments)
+    return max([check(folder, options) for folder in folders])
 
 
 if __name__ == "__main__":

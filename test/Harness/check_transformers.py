@@ -17,17 +17,13 @@ import torch
 from transformers import AutoModelForCausalLM
 
 from bundles import Failure, output
-from golden import Report, distance
-
-OWN_ERRORS = 4
+from golden import OWN_ERRORS, Report, distance, own_error
 
 
 def check(folder):
     report = Report(f"transformers on the export of {folder}")
     with open(os.path.join(folder, "golden.json")) as file:
         document = json.load(file)
-    distances = document["distance"]
-    own = max(distances.get("float64", 0.0), distances["transformers_float32_from_float64"])
     with tempfile.TemporaryDirectory() as scratch:
         exported = os.path.join(scratch, "exported")
         output(["k2c", "export", folder, "--format", "hf", "-o", exported])
@@ -41,7 +37,8 @@ def check(folder):
         with torch.no_grad():
             rows = model(torch.tensor([prompt["ids"]])).logits[0, -1:].tolist()
         off = distance(rows, [prompt["logits"]])
-        report.within(off, OWN_ERRORS * own, f"{prompt['name']}: error of the last logits against float64")
+        report.within(off, OWN_ERRORS * own_error(document),
+                      f"{prompt['name']}: error of the last logits against float64")
     return report.finish()
 
 

@@ -14,6 +14,8 @@ import re
 import subprocess
 import sys
 
+from bundles import split_options
+
 PAGE = 4096
 SLOTS = re.compile(r"rt\.weight_slots .*?\bcount (\d+) bytes (\d+) layout .*?>(?: experts (\d+))?")
 
@@ -42,8 +44,7 @@ def compared(folder, flags, planned_flags):
 
 
 def main(arguments):
-    cut = arguments.index("--") if "--" in arguments else len(arguments)
-    patterns, flags, planned_flags = arguments[:cut], arguments[cut + 1:], []
+    (patterns, flags), planned_flags = split_options(arguments), []
     if "--planned" in patterns:
         at = patterns.index("--planned")
         patterns, planned_flags = patterns[:at], patterns[at + 1:]

@@ -7,6 +7,8 @@ from array import array
 
 from bundles import Failure
 
+OWN_ERRORS = 4  # times the error of a reference's float32 against float64
+
 
 def widened(data):
     """bfloat16 numbers as float32: the upper halves of their bytes."""
@@ -32,6 +34,12 @@ def read_safetensors(path):
         values.frombytes(data[begin:end] if entry["dtype"] == "F32" else widened(data[begin:end]))
         tensors[name] = (entry["shape"], values)
     return tensors
+
+
+def own_error(document):
+    """How far the references' float32 are from float64, by the golden.json of an ONNX model."""
+    measured = document["distance"]
+    return max(measured.get("float64", 0.0), measured["transformers_float32_from_float64"])
 
 
 class Golden:
@@ -109,6 +117,14 @@ def distance(got, want):
 def scale(values):
     """The largest magnitude in a list of rows."""
     return max(abs(x) for row in values for x in row)
+
+
+def same_bits(report, ours, theirs, prompts, whose):
+    """Checks that two programs print the same text for every logit of each prompt."""
+    for prompt in prompts:
+        command = ("logits", "--prompt-ids", ",".join(map(str, prompt["ids"])), "--all", "--json")
+        report.check(ours.text(*command) == theirs.text(*command),
+                     f"{prompt['name']}: logits have the bits of {whose}")
 
 
 class Report:

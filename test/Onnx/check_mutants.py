@@ -19,7 +19,7 @@ from pathlib import Path
 
 import numpy as np
 
-from judge import OWN_ERRORS, Failure, apart, computed, expected, golden_of, ids, largest
+from judge import OWN_ERRORS, Failure, apart, computed, expected, golden_of, ids, largest, own_error
 from mutations import legal_mutants, mutants
 from rewrite.graph import load
 from rewrite.splices import as_stored, splices
@@ -32,9 +32,7 @@ LONGEST = 20000  # bytes of a mutant that is stored
 
 def tolerance(path, rows):
     """How far logits may be, of the largest of them: by what golden.json beside the model measured."""
-    distance = golden_of(path)["distance"]
-    own = max(distance.get("float64", 0.0), distance["transformers_float32_from_float64"])
-    return 2 * OWN_ERRORS * own / largest(rows)  # two sides, each so far from the exact logits
+    return 2 * OWN_ERRORS * own_error(golden_of(path)) / largest(rows)  # two sides, each so far from the exact logits
 
 
 def verdict(folder, candidate, tolerated):

@@ -14,6 +14,7 @@ import numpy as np
 sys.path.append(str(Path(__file__).resolve().parents[1] / "Harness"))  # it has a mutations.py, too
 
 from bundles import Bundle, Failure, json_file, objects  # noqa: E402
+from golden import OWN_ERRORS, own_error  # noqa: E402, F401
 from make.session import Session, runnable  # noqa: E402
 from variants import NEXT, PROMPTS, head_size  # noqa: E402
 
@@ -21,7 +22,6 @@ LONG = [11, 100, 3, 51, 7, 7, 129, 64, 33, 12, 80, 9, 71, 5, 77, 23, 130, 4, 8, 
         42, 57, 60, 13]
 PIECES = (20, 12, 1)
 SECONDS = 100  # that a compile may take
-OWN_ERRORS = 4  # times the error of a reference's float32 against float64
 
 
 def golden_of(path):

@@ -29,6 +29,8 @@ std::vector<float> ropeTable(const RopeSpec &rope, int64_t positions);
 
 /// YaRN's magnitude: 0.1 * mscale * ln(factor) + 1 for factor > 1, else 1.
 double yarnMagnitude(double factor, double mscale);
+/// The mscale of which the magnitude's square is `scale`, for factor > 1.
+double yarnMscale(double factor, double scale);
 
 } // namespace k2c
 
