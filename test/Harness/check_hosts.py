@@ -49,7 +49,7 @@ def pause(run, one):
     with json_file([draw(20, vocab, i) for i in range(2000)]) as prompts:
         batch = ("logits", "--batch-file", prompts, "--json")
         process = run.start(*batch)
-        run.ranks(1, settle=0.7)
+        run.ranks(1)
         run.hosts.link(1, "down")
         time.sleep(4)
         run.hosts.link(1, "up")

@@ -17,6 +17,7 @@ import time
 from bundles import Failure, compiled, output
 from check_invariance import draw
 from check_ranks import LIMITS, culprit, expect, topology
+from loaded import have_loaded, pages, pages_of_process
 from start_ranks import job
 
 DEADLINE = 5  # seconds; a busy host takes more than one for what it does in 0.1
@@ -39,7 +40,7 @@ def processes(token):
 
 
 class Job:
-    """launch.sh of a bundle over UCX with an endless command, once all ranks have loaded."""
+    """launch.sh of a bundle over UCX with an endless command, once all ranks have met and loaded."""
 
     def __init__(self, bundle):
         self.token = secrets.token_hex(8)
@@ -49,8 +50,7 @@ class Job:
                                         env={**os.environ, "K2RT_JOB_TOKEN": self.token},
                                         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
         self.limit = time.monotonic() + PATIENCE
-        self.wait_for("ranks do not start", lambda: len(processes(self.token)) == bundle.manifest["topology"]["ranks"])
-        time.sleep(0.7)
+        self.wait_for("ranks do not load", lambda: have_loaded(bundle, processes(self.token).values()))
 
     def wait_for(self, otherwise, condition):
         while not condition():
@@ -88,14 +88,6 @@ def bits(several, one):
         raise Failure(f"nodes end with {[node.returncode for node in nodes]}")
 
 
-PAGE = os.sysconf("SC_PAGE_SIZE")
-
-
-def pages(name, offset, count):
-    """Those of so many bytes of a file."""
-    return {(name, page) for page in range(offset // PAGE, -(-(offset + count) // PAGE))}
-
-
 def pages_of_index(bundle, rank):
     """Of weights/index.json, what is not experts, and of experts those that the placement gives to the rank."""
     with open(os.path.join(bundle.folder, "weights", "index.json")) as file:
@@ -112,26 +104,15 @@ def pages_of_index(bundle, rank):
     return own
 
 
-def pages_of_process(bundle, pid):
-    """Of the files of weights, those that the process has mapped."""
-    found = set()
-    with open(f"/proc/{pid}/maps") as file:
-        for addresses, _, offset, _, _, *path in map(str.split, file):
-            if path and os.path.dirname(path[0]) == os.path.realpath(os.path.join(bundle.folder, "weights")):
-                begin, end = (int(address, 16) for address in addresses.split("-"))
-                found |= pages(os.path.basename(path[0]), int(offset, 16), end - begin)
-    return found
-
-
 def mapped(several, _):
     running = Job(several)
     own = {}
     for rank, pid in processes(running.token).items():
         own[rank] = pages_of_index(several, rank)
-        is_mapped = pages_of_process(several, pid)
-        if is_mapped != own[rank]:
-            raise Failure(f"rank {rank} maps {sorted(is_mapped - own[rank])[:3]} beside its weights, and not "
-                          f"{sorted(own[rank] - is_mapped)[:3]} of them")
+        running.wait_for(f"rank {rank} does not map all of its weights",
+                         lambda pid=pid, rank=rank: pages_of_process(several, pid) >= own[rank])
+        if beside := pages_of_process(several, pid) - own[rank]:
+            raise Failure(f"rank {rank} maps {sorted(beside)[:3]} beside its weights")
     running.process.send_signal(signal.SIGINT)
     running.end("interrupted", 130)
     everything = set().union(*own.values())

@@ -5,6 +5,7 @@ import subprocess
 import time
 
 from bundles import Failure
+from loaded import have_loaded
 
 PATIENCE = 40  # seconds for an end that takes 2 to 6 on an idle machine
 
@@ -42,14 +43,13 @@ class Launched:
             raise Failure(f"{' '.join(process.args)}\nexit {process.returncode}: {err.strip()}")
         return out
 
-    def ranks(self, host, settle=1.5):
-        """Its processes on a host, once all of them run and have had so many seconds to load."""
+    def ranks(self, host):
+        """Its processes on a host, once all ranks have met and loaded."""
         limit = time.monotonic() + 60
-        while any(len(self.hosts.processes(i, "run")) < self.per_node for i in range(len(self.hosts.names))):
+        while not have_loaded(self.bundle, self.hosts.processes(program="run")):
             if time.monotonic() > limit:
-                raise Failure("ranks do not start")
+                raise Failure("ranks do not load")
             time.sleep(0.05)
-        time.sleep(settle)
         return self.hosts.processes(host, "run")
 
     def end(self, process, codes, text=""):
