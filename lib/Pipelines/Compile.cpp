@@ -139,9 +139,7 @@ Status fillBundle(CompilePipeline &pipeline, Inputs &inputs, const CompileOption
 }
 
 Status writeBundle(CompilePipeline &pipeline, Inputs &inputs, const CompileOptions &options) {
-  if (Status status = checkKeepsSource(options.output, inputs.source); !status)
-    return status;
-  Expected<BundleFolder> bundle = BundleFolder::begin(options.output, options.force);
+  Expected<BundleFolder> bundle = BundleFolder::begin(options.output, inputs.source, options.force);
   if (!bundle)
     return bundle.takeError();
   Status status = fillBundle(pipeline, inputs, options, *bundle);
@@ -162,9 +160,8 @@ Status emitPtx(CompilePipeline &pipeline, const Inputs &inputs, const CompileOpt
     Status status = run();
     return status ? printPtx(pipeline, inputs, options) : std::move(status);
   }
-  if (Status status = checkKeepsSource(options.output, inputs.source); !status)
-    return status;
-  Expected<BundleFolder> folder = BundleFolder::begin(options.output, options.force, FolderContents::Ptx);
+  Expected<BundleFolder> folder =
+      BundleFolder::begin(options.output, inputs.source, options.force, FolderContents::Ptx);
   if (!folder)
     return folder.takeError();
   Status status = run();

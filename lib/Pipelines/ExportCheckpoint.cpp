@@ -86,6 +86,8 @@ Status exportCheckpointFolder(const ExportOptions &options) {
   const Expected<std::string> file = fileOf(options.source);
   if (!file)
     return file.error();
+  if (Status status = checkNoIgnoredKeys(options.ignoreKeys, *file); !status)
+    return status;
   const Expected<OnnxModel> model = importOnnx(*file);
   if (!model)
     return model.error();

@@ -7,9 +7,7 @@ namespace k2c {
 
 Status writeExportFolder(const ExportOptions &options, const std::string &formatName, const std::string &from,
                          const std::function<Status(const BundleFolder &)> &fill) {
-  if (Status status = checkKeepsSource(options.output, from); !status)
-    return status;
-  Expected<BundleFolder> folder = BundleFolder::begin(options.output, options.force, FolderContents::Export);
+  Expected<BundleFolder> folder = BundleFolder::begin(options.output, from, options.force, FolderContents::Export);
   if (!folder)
     return folder.takeError();
   const nlohmann::ordered_json made = {{"format", 1}, {"contents", formatName}, {"made_by", "k2c " + options.version}};

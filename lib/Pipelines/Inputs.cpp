@@ -227,6 +227,8 @@ Status readModel(const CompileOptions &options, Inputs &inputs) {
   if (!file)
     return file.error();
   if (!file->empty()) {
+    if (Status status = checkNoIgnoredKeys(options.ignoreKeys, *file); !status)
+      return status;
     Expected<OnnxModel> model = importOnnx(*file);
     if (!model)
       return model.takeError();
@@ -267,6 +269,14 @@ Status checkWiden(bool widen, const ModelSpec &spec, const std::string &source) 
     return Error{widened.front().place, widened.front().format + " are not in this build",
                  "use --widen, which computes in f32 from a widened copy"};
   return {};
+}
+
+Status checkNoIgnoredKeys(const std::vector<std::string> &ignoreKeys, const std::string &onnxFile) {
+  if (ignoreKeys.empty())
+    return {};
+  return Error{"--ignore-key " + shortened(ignoreKeys.front()),
+               "nothing to ignore: " + shortened(onnxFile) + " is an ONNX file, whose graph says the model",
+               "leave it out"};
 }
 
 bool leavesOverlapOut(const CompileOptions &options) {

@@ -62,6 +62,9 @@ bool leavesOverlapOut(const CompileOptions &options);
 /// Refuses weights of few bits that `--widen` does not ask to be f32, and `--widen` where there are none.
 Status checkWiden(bool widen, const ModelSpec &spec, const std::string &source);
 
+/// Refuses `--ignore-key` beside an ONNX file: the graph says the model, and no key of a file beside it is unknown.
+Status checkNoIgnoredKeys(const std::vector<std::string> &ignoreKeys, const std::string &onnxFile);
+
 /// Resolves the source, loads and checks everything that can be wrong before the compiler starts.
 Expected<Inputs> readInputs(const CompileOptions &options);
 

@@ -51,7 +51,7 @@ void k2c::addExport(CLI::App &app, std::function<int()> &run) {
   c->callback([=, &run] {
     run = [=] {
       setInterruptNote(options->output + " is as it was; the next export into it removes " + options->output +
-                       ".partial");
+                       ".export.partial");
       options->progress = console->bar();
       options->note = console->note();
       Status status = writeAs(*format, *options);

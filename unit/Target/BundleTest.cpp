@@ -45,21 +45,24 @@ protected:
   }
   ~BundleTest() override { fs::remove_all(root); }
 
+  Expected<BundleFolder> begin(const fs::path &output, bool force) const {
+    return BundleFolder::begin(output.string(), /*source=*/(root / "model").string(), force);
+  }
   /// The message of a refusal, "" when the folder was entered.
   std::string refusal(const fs::path &output, bool force = false) {
-    Expected<BundleFolder> bundle = BundleFolder::begin(output.string(), force);
+    Expected<BundleFolder> bundle = begin(output, force);
     return bundle ? "" : bundle.error().text();
   }
   /// The message when a bundle with a link to `target` cannot be finished, "" when it can.
   std::string refusalWithLink(const char *name, const char *target) {
-    Expected<BundleFolder> bundle = BundleFolder::begin(out.string(), false);
+    Expected<BundleFolder> bundle = begin(out, false);
     fs::create_symlink(target, partial / name);
     const Status status = bundle ? bundle->finish() : Status(bundle.takeError());
     return status ? "" : status.error().text();
   }
   /// Assembles a bundle whose program says `text`.
   void assemble(const std::string &text, bool force = false, bool canExchange = true) {
-    Expected<BundleFolder> bundle = BundleFolder::begin(out.string(), force);
+    Expected<BundleFolder> bundle = begin(out, force);
     ASSERT_TRUE(bundle) << bundle.error().text();
     ASSERT_TRUE(bundle->write("program.so", text));
     ASSERT_TRUE(bundle->write("manifest.json", "{}"));
@@ -123,17 +126,17 @@ TEST_F(BundleTest, TheSourceIsNotReplaced) {
   writeText(out / "model" / "config.json", "{}");
   fs::create_directory_symlink(out / "model", root / "link");
   for (const fs::path &source : {out, out / "model", out / "model" / "config.json", root / "link"}) {
-    const Status status = checkKeepsSource(out.string() + "/", source.string());
-    ASSERT_FALSE(status) << source;
-    EXPECT_EQ(status.error().text(),
+    Expected<BundleFolder> bundle = BundleFolder::begin(out.string() + "/", source.string(), /*force=*/true);
+    ASSERT_FALSE(bundle) << source;
+    EXPECT_EQ(bundle.error().text(),
               out.string() + "/: is or contains the source, which it would replace; name another folder");
   }
   for (const fs::path &output : {out / "model" / "new", root / "new", root / "link" / "new"})
-    EXPECT_TRUE(checkKeepsSource(output.string(), (out / "model").string())) << output;
+    EXPECT_TRUE(BundleFolder::begin(output.string(), (out / "model").string(), /*force=*/false)) << output;
 }
 
 TEST_F(BundleTest, OneCompileAtATime) {
-  Expected<BundleFolder> first = BundleFolder::begin(out.string(), false);
+  Expected<BundleFolder> first = begin(out, false);
   ASSERT_TRUE(first);
   EXPECT_EQ(refusal(out),
             out.string() + ": another k2c is writing to it; wait for it, or choose another output folder");
@@ -173,7 +176,7 @@ TEST_F(BundleTest, AReplacedFolderThatCannotBeRemovedIsNamed) {
   assemble("first");
   fs::create_directory(out / "busy");
   const std::string said = saidBeside(out / "busy", [&] {
-    Expected<BundleFolder> bundle = BundleFolder::begin(out.string(), false);
+    Expected<BundleFolder> bundle = begin(out, false);
     if (!bundle)
       return bundle.error().text();
     Status status = bundle->finish(/*canExchange=*/false);
@@ -188,12 +191,12 @@ TEST_F(BundleTest, AReplacedFolderThatCannotBeRemovedIsNamed) {
 
 TEST_F(BundleTest, AnInterruptedCompileLeavesBlobsToTheNextAndNothingElse) {
   {
-    Expected<BundleFolder> first = BundleFolder::begin(out.string(), false);
+    Expected<BundleFolder> first = begin(out, false);
     ASSERT_TRUE(first);
     for (const char *name : {"tokenizer.json", "weights/a.bin", "weights/finished.txt", "weights/index.json"})
       ASSERT_TRUE(first->write(name, "stale"));
   }
-  Expected<BundleFolder> second = BundleFolder::begin(out.string(), false);
+  Expected<BundleFolder> second = begin(out, false);
   ASSERT_TRUE(second);
   EXPECT_FALSE(fs::exists(partial / "tokenizer.json"));
   EXPECT_FALSE(fs::exists(partial / "weights/index.json"));
@@ -202,7 +205,7 @@ TEST_F(BundleTest, AnInterruptedCompileLeavesBlobsToTheNextAndNothingElse) {
 }
 
 TEST_F(BundleTest, AFailedCompileLeavesNothing) {
-  Expected<BundleFolder> bundle = BundleFolder::begin(out.string(), false);
+  Expected<BundleFolder> bundle = begin(out, false);
   ASSERT_TRUE(bundle);
   ASSERT_TRUE(bundle->write("program.so", "half"));
   EXPECT_EQ(bundle->abandon({"here", "it failed", ""}).text(), "here: it failed");
@@ -210,7 +213,7 @@ TEST_F(BundleTest, AFailedCompileLeavesNothing) {
 }
 
 TEST_F(BundleTest, AFailedCompileSaysThatItKeepsWeights) {
-  Expected<BundleFolder> bundle = BundleFolder::begin(out.string(), false);
+  Expected<BundleFolder> bundle = begin(out, false);
   ASSERT_TRUE(bundle);
   ASSERT_TRUE(bundle->write("weights/a.bin", "blob"));
   EXPECT_EQ(bundle->abandon({"here", "it failed", "do this"}).text(),

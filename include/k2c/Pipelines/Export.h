@@ -23,8 +23,8 @@ struct ExportOptions {
   std::function<void(const std::string &)> note; ///< takes what a user should know; null: silent
 };
 
-// Each writes a folder, which is assembled in OUTPUT.partial and takes its place at once. Error: OUTPUT is a folder of
-// other things, or contains the source.
+// Each writes a folder, which is assembled in OUTPUT.export.partial and takes its place at once. Error: OUTPUT is a
+// folder of other things, or contains the source.
 
 /// Writes the checkpoint `source` as ONNX, with its files that say what no graph says. Error: as exportOnnx's
 /// (k2c/Onnx/Export.h); the source has no weights, or is no checkpoint.

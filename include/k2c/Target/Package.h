@@ -113,10 +113,6 @@ enum class FolderContents : uint8_t {
   Export, ///< a model in another format, of k2c export, whose exportFile says so
 };
 
-/// Error: `output` is the file or folder `source`, or one above it, so that replacing it would remove what it is made
-/// of.
-Status checkKeepsSource(const std::string &output, const std::string &source);
-
 /// The file by which a folder of k2c export is known.
 inline constexpr const char *exportFile = "k2c-export.json";
 
@@ -124,10 +120,11 @@ inline constexpr const char *exportFile = "k2c-export.json";
 class BundleFolder {
 public:
   /// Creates DIR.partial, or re-enters the one that an interrupted compile left, of which finished blobs stay; of PTX
-  /// DIR.ptx.partial. Error: DIR exists, does not have such contents and `force` is not set; DIR is a bundle and shall
-  /// have PTX; DIR is a mount point, the home folder, the working folder or above it; another process is writing to
-  /// DIR; DIR.partial is not k2c's.
-  static Expected<BundleFolder> begin(const std::string &output, bool force,
+  /// DIR.ptx.partial, of an export DIR.export.partial. Error: DIR exists, does not have such contents and `force` is
+  /// not set; DIR is a bundle and shall have PTX; DIR is, or contains, the file or folder `source`, which it would
+  /// replace; DIR is a mount point, the home folder, the working folder or above it; another process is writing to DIR;
+  /// DIR.partial is not k2c's.
+  static Expected<BundleFolder> begin(const std::string &output, const std::string &source, bool force,
                                       FolderContents contents = FolderContents::Bundle);
 
   const std::string &path() const { return partial; }

@@ -222,7 +222,8 @@ Status replaceInTwoSteps(const std::string &partial, const std::string &output) 
 
 } // namespace
 
-Status checkKeepsSource(const std::string &output, const std::string &source) {
+/// Error: `output` is the file or folder `source`, or one above it.
+static Status checkKeepsSource(const std::string &output, const std::string &source) {
   std::error_code error;
   for (fs::path place = fs::canonical(source, error); place.has_relative_path(); place = place.parent_path())
     if (fs::equivalent(output, place, error))
@@ -230,7 +231,16 @@ Status checkKeepsSource(const std::string &output, const std::string &source) {
   return {};
 }
 
-Expected<BundleFolder> BundleFolder::begin(const std::string &output, bool force, FolderContents contents) {
+static const char *partialSuffix(FolderContents contents) {
+  if (contents == FolderContents::Bundle)
+    return ".partial";
+  return contents == FolderContents::Ptx ? ".ptx.partial" : ".export.partial";
+}
+
+Expected<BundleFolder> BundleFolder::begin(const std::string &output, const std::string &source, bool force,
+                                           FolderContents contents) {
+  if (Status status = checkKeepsSource(output, source); !status)
+    return status.takeError();
   fs::path target = fs::absolute(output).lexically_normal();
   if (!target.has_filename() && target.has_relative_path())
     target = target.parent_path();
@@ -238,8 +248,7 @@ Expected<BundleFolder> BundleFolder::begin(const std::string &output, bool force
     return status.takeError();
   BundleFolder bundle;
   bundle.output = target.string();
-  const bool isPtx = contents == FolderContents::Ptx;
-  bundle.partial = target.string() + (isPtx ? ".ptx.partial" : ".partial");
+  bundle.partial = target.string() + partialSuffix(contents);
   Expected<Descriptor> marker = enter(bundle.partial, output);
   if (!marker)
     return marker.takeError();
@@ -248,7 +257,7 @@ Expected<BundleFolder> BundleFolder::begin(const std::string &output, bool force
     return status.takeError();
   std::error_code error;
   if (contents != FolderContents::Bundle)
-    fs::remove_all(fs::path(bundle.partial) / "weights", error); // of a bundle's blobs
+    fs::remove_all(fs::path(bundle.partial) / "weights", error); // no others have blobs
   return bundle;
 }
 
