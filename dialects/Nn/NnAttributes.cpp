@@ -204,10 +204,13 @@ LogicalResult LayerRunAttr::verify(EmitError emitError, ArrayRef<FlatSymbolRefAt
   return success();
 }
 
-/// [C1] of rope.
-LogicalResult RopeAttr::verify(EmitError emitError, FloatAttr, int64_t dims, Attribute) {
+/// [C1], [C2] of rope.
+LogicalResult RopeAttr::verify(EmitError emitError, FloatAttr, int64_t dims, Attribute scaling) {
   if (dims <= 0 || dims % 2)
     return emitError() << "'#nn.rope' [C1] expects a positive even number of dims, got " << dims;
+  if (auto published = dyn_cast_or_null<FrequenciesAttr>(scaling))
+    if (int64_t count = published.getValues().size(); count != dims / 2)
+      return emitError() << "'#nn.rope' [C2] expects a frequency of each of " << dims / 2 << " pairs, got " << count;
   return success();
 }
 

@@ -316,6 +316,7 @@ def Nn_RopeAttr : Nn_Attr<"Rope", "rope"> {
     nn.constant_table @rope4 rope<theta = 1.0e4, dims = 16, scaling = #nn.linear_scaling<factor = 4.0>> : ...
     ```
     [C1] `dims` is positive and even.
+    [C2] #nn.frequencies has one of each pair of dims.
   }];
   let parameters = (ins Nn_Real:$theta, "int64_t":$dims, OptionalParameter<"::mlir::Attribute">:$scaling);
   let assemblyFormat = "`<` `theta` `=` $theta `,` `dims` `=` $dims (`,` `scaling` `=` $scaling^)? `>`";

@@ -114,6 +114,12 @@ module attributes {nn.x = #nn.rope<theta = 1.0e4, dims = 3>} {}
 
 // -----
 
+// rope C2
+// expected-error @below {{'#nn.rope' [C2] expects a frequency of each of 4 pairs, got 2}}
+module attributes {nn.x = #nn.rope<theta = 1.0e4, dims = 8, scaling = #nn.frequencies<[1.0, 0.25]>>} {}
+
+// -----
+
 // kv_view C1
 // expected-error @below {{'!nn.kv_view' [C1] expects 2 key heads to equal 4 value heads}}
 func.func private @f(!nn.kv_view<k = 2 x 16 x f32, v = 4 x 16 x f32>)
