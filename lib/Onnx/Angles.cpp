@@ -2,8 +2,8 @@
 //
 // Neighbours among the pairs that a scaling leaves alone, or divides alike, give theta, which people choose with few
 // digits; the last pair gives the factor of a scaling. What is left of YaRN and Llama 3 are numbers that models choose
-// from few. A guess counts where all frequencies, or all elements of the tables, are those of ours but for rounding,
-// so that a wrong one is never taken.
+// from few. A config.json beside the graph states the formula, as a first guess. A guess counts where all frequencies,
+// or all elements of the tables, are those of ours but for rounding, so that a wrong one is never taken.
 //
 //===----------------------------------------------------------------------===//
 #include "Angles.h"
@@ -41,8 +41,15 @@ public:
                 std::function<bool(const RopeSpec &)> isRight)
       : frequencies(std::move(frequencies)), errors(std::move(errors)), isRight(std::move(isRight)) {}
 
-  bool find(RopeSpec &rope) const {
+  bool find(RopeSpec &rope, const std::vector<RopeSpec> &stated) const {
+    for (const RopeSpec &guess : stated) {
+      rope.theta = guess.theta;
+      rope.maxContext = guess.maxContext;
+      if (guess.dims == rope.dims && is(rope, guess.scaling))
+        return true;
+    }
     rope.theta = 10000;
+    rope.maxContext = 0;
     if (frequencies.size() < 2)
       return findScaling(rope);
     const size_t last = frequencies.size() - 1;
@@ -207,14 +214,15 @@ static bool takeAsPublished(RopeSpec &rope, std::vector<float> frequencies) {
   return std::all_of(frequencies.begin(), frequencies.end(), [](float f) { return f >= 0 && f <= 1; });
 }
 
-Expected<RopeSpec> ropeOf(Fold &fold, const Rotation &rotation) {
+Expected<RopeSpec> ropeOf(Fold &fold, const Rotation &rotation, const std::vector<RopeSpec> &stated) {
   RopeSpec rope;
   rope.dims = rotation.dims;
   rope.pairs = rotation.pairs;
   if (!rotation.frequencies.empty()) {
     const auto isRight = [](const RopeSpec &) { return true; };
     const std::vector<double> errors(rotation.frequencies.size(), frequencyError);
-    if (FormulaFinder(rotation.frequencies, errors, isRight).find(rope) || takeAsPublished(rope, rotation.frequencies))
+    if (FormulaFinder(rotation.frequencies, errors, isRight).find(rope, stated) ||
+        takeAsPublished(rope, rotation.frequencies))
       return rope;
     return Error{fold.graph.path, "frequencies of the rotary embedding are not all of 0 to 1",
                  "export the model again"};
@@ -227,7 +235,7 @@ Expected<RopeSpec> ropeOf(Fold &fold, const Rotation &rotation) {
   if (rope.cosSinScale > 0)
     frequencies = tables.frequencies(rope.cosSinScale, errors);
   if (!frequencies.empty()) {
-    if (FormulaFinder(frequencies, std::move(errors), isRight).find(rope))
+    if (FormulaFinder(frequencies, std::move(errors), isRight).find(rope, stated))
       return rope;
     if (takeAsPublished(rope, frequencies) && tables.are(rope)) {
       rope.maxContext = tables.positions();

@@ -147,6 +147,25 @@ Status checkConfig(const ModelSpec &spec, const Stated &config) {
   return config.check("rope_theta", theta);
 }
 
+/// The graph's are among those that the file states, which ropeOf has tried first.
+Status checkRopes(const ModelSpec &spec, const std::vector<RopeSpec> &stated, const std::string &file) {
+  for (const auto &[name, rope] : spec.ropes) {
+    const std::vector<float> found = ropeInverseFrequencies(rope);
+    std::vector<float> other;
+    for (const RopeSpec &one : stated)
+      if (one.dims == rope.dims && other != found)
+        other = ropeInverseFrequencies(one);
+    const auto [mine, theirs] = std::mismatch(found.begin(), found.end(), other.begin(), other.end());
+    if (mine != found.end() && theirs != other.end())
+      return Error{file,
+                   "rope_theta and rope_scaling turn pair " + std::to_string(mine - found.begin()) + " by " +
+                       shortenedJson(json(*theirs)) + " a position, and the graph turns it by " +
+                       shortenedJson(json(*mine)),
+                   "take both from one export"};
+  }
+  return Status::success();
+}
+
 Status takeConfig(ModelSpec &spec, const std::string &folder) {
   const Expected<json> config = objectIn(folder, "config.json");
   if (!config)
@@ -154,6 +173,8 @@ Status takeConfig(ModelSpec &spec, const std::string &folder) {
   if (config->is_object()) {
     const Stated stated{*config, (fs::path(folder) / "config.json").string()};
     if (Status status = checkConfig(spec, stated); !status)
+      return status;
+    if (Status status = checkRopes(spec, ropesBeside(folder), stated.file); !status)
       return status;
     takeLength(spec, stated, "max_position_embeddings");
     takeIds(spec, stated);
@@ -181,6 +202,16 @@ Expected<std::string> statedDecoder(const std::string &folder) {
   const json *const model = objectOf(*genai, "model"), *const decoder = model ? objectOf(*model, "decoder") : nullptr;
   const auto name = decoder ? decoder->find("filename") : json::const_iterator();
   return decoder && name != decoder->end() && name->is_string() ? name->get<std::string>() : std::string();
+}
+
+std::vector<RopeSpec> ropesBeside(const std::string &folder) {
+  LoadOptions options;
+  options.purpose = LoadPurpose::Plan;
+  std::vector<RopeSpec> out;
+  if (const Expected<ModelSpec> spec = loadModelSpec((fs::path(folder) / "config.json").string(), options))
+    for (const auto &[name, rope] : spec->ropes)
+      out.push_back(rope);
+  return out;
 }
 
 Status addWhatIsBeside(ModelSpec &spec, const std::string &folder) {

@@ -50,7 +50,8 @@ Expected<std::string> onnxFile(const std::string &source) {
 
 namespace onnx {
 
-static Expected<ImportedGraph> importAs(const Graph &graph, const InputRoles &roles, FoundParts *parts) {
+static Expected<ImportedGraph> importAs(const Graph &graph, const InputRoles &roles,
+                                        const std::vector<RopeSpec> &stated, FoundParts *parts) {
   Fold fold(graph, roles);
   if (Status status = fold.run(); !status)
     return status.takeError();
@@ -59,7 +60,7 @@ static Expected<ImportedGraph> importAs(const Graph &graph, const InputRoles &ro
   if (!decoder)
     return decoder.takeError();
   auto tensors = std::make_shared<OnnxTensors>(graph.files);
-  Expected<ModelSpec> spec = specOf(fold, *decoder, *tensors);
+  Expected<ModelSpec> spec = specOf(fold, *decoder, stated, *tensors);
   if (!spec)
     return spec.takeError();
   return ImportedGraph{roles, std::move(*spec), std::move(tensors)};
@@ -70,20 +71,22 @@ Expected<ImportedGraph> importGraph(const Graph &graph, FoundParts *parts) {
   if (!roles)
     return roles.error();
   const auto count = [](const FoundParts &of) { return of.attentions + of.mlps + of.experts; };
+  const fs::path path = fs::absolute(graph.path);
+  const std::string folder = path.parent_path().string();
+  const std::vector<RopeSpec> stated = ropesBeside(folder);
   std::optional<Error> error; // by the roles under which most of the graph is understood
   FoundParts unwanted, &best = parts ? *parts : unwanted;
   for (const InputRoles &some : *roles) {
     FoundParts found;
-    Expected<ImportedGraph> model = importAs(graph, some, &found);
+    Expected<ImportedGraph> model = importAs(graph, some, stated, &found);
     found.roles = some;
     const bool isBest = model || !error || count(found) > count(best);
     if (isBest)
       best = found;
     if (model) {
-      const fs::path path = fs::absolute(graph.path);
       const bool isPlain = path.stem() == "model"; // as exporters call all of theirs
       model->spec.name = printable((isPlain ? path.parent_path().filename() : path.stem()).string());
-      if (Status status = addWhatIsBeside(model->spec, path.parent_path().string()); !status)
+      if (Status status = addWhatIsBeside(model->spec, folder); !status)
         return status.takeError();
       return model;
     }

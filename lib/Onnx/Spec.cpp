@@ -262,8 +262,9 @@ Expected<ModelSpec> SpecBuilder::build() {
   return std::move(spec);
 }
 
-Expected<ModelSpec> specOf(Fold &fold, const Decoder &decoder, OnnxTensors &tensors) {
-  return SpecBuilder(fold, decoder, tensors).build();
+Expected<ModelSpec> specOf(Fold &fold, const Decoder &decoder, const std::vector<RopeSpec> &stated,
+                           OnnxTensors &tensors) {
+  return SpecBuilder(fold, decoder, stated, tensors).build();
 }
 
 } // namespace k2c::onnx

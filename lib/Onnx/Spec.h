@@ -7,9 +7,10 @@
 
 namespace k2c::onnx {
 
-/// The description of a decoder, and its weights added to `tensors` by the names that its families have. Error: what a
-/// ModelSpec cannot say.
-Expected<ModelSpec> specOf(Fold &fold, const Decoder &decoder, OnnxTensors &tensors);
+/// The description of a decoder, and its weights added to `tensors` by the names that its families have. `stated`: the
+/// first guesses of rotary embeddings (ropeOf). Error: what a ModelSpec cannot say.
+Expected<ModelSpec> specOf(Fold &fold, const Decoder &decoder, const std::vector<RopeSpec> &stated,
+                           OnnxTensors &tensors);
 
 } // namespace k2c::onnx
 

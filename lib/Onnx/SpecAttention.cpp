@@ -76,7 +76,7 @@ Expected<RopeSpec> SpecBuilder::formulaOf(const Rotation &rotation) {
   for (const auto &[known, formula] : formulas)
     if (known == rotation)
       return formula;
-  Expected<RopeSpec> formula = ropeOf(fold, rotation);
+  Expected<RopeSpec> formula = ropeOf(fold, rotation, stated);
   if (formula)
     formulas.emplace_back(rotation, *formula);
   return formula;

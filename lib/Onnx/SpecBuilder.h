@@ -23,8 +23,8 @@ double written(double value);
 /// Builds the spec of one decoder.
 class SpecBuilder {
 public:
-  SpecBuilder(Fold &fold, const Decoder &decoder, OnnxTensors &tensors)
-      : fold(fold), decoder(decoder), tensors(tensors) {}
+  SpecBuilder(Fold &fold, const Decoder &decoder, const std::vector<RopeSpec> &stated, OnnxTensors &tensors)
+      : fold(fold), decoder(decoder), stated(stated), tensors(tensors) {}
 
   Expected<ModelSpec> build();
 
@@ -58,6 +58,7 @@ private:
 
   Fold &fold;
   const Decoder &decoder;
+  const std::vector<RopeSpec> &stated;
   OnnxTensors &tensors;
   ModelSpec spec;
   bool hasNorm = false;         // spec.normEps is known

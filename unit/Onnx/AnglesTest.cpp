@@ -18,14 +18,14 @@ RopeSpec ropeWith(double theta, int64_t dims, RopeScaling scaling = RopeUnscaled
 }
 
 /// What is found of frequencies.
-Expected<RopeSpec> found(const std::vector<float> &frequencies) {
+Expected<RopeSpec> found(const std::vector<float> &frequencies, const std::vector<RopeSpec> &stated = {}) {
   Graph graph;
   graph.path = "m.onnx";
   Fold fold(graph, {});
   Rotation rotation;
   rotation.dims = 2 * int64_t(frequencies.size());
   rotation.frequencies = frequencies;
-  return ropeOf(fold, rotation);
+  return ropeOf(fold, rotation, stated);
 }
 
 /// The bytes of a number as a file stores it, cut to 16 bits in bfloat16.
@@ -144,6 +144,33 @@ TEST(OnnxAngles, TablesOfFewBitsAreThoseOfTheirRoundedFormula) {
       expectSame(foundOfTables(rope, 4096, 0, ElementType::BF16), rope);
     }
   EXPECT_FALSE(foundOfTables(ropeWith(10000, 64), 4096, 0.02f, ElementType::BF16));
+}
+
+TEST(OnnxAngles, AStatedFormulaIsTakenWhereItsNumbersAreThose) {
+  const RopeSpec odd = ropeWith(12345.6, 64, RopeYarn{3.7, 21, 2, 100, false});
+  const std::vector<float> frequencies = ropeInverseFrequencies(odd);
+  expectSame(found(frequencies, {ropeWith(10000, 64), odd}), odd);
+  for (const std::vector<RopeSpec> &others :
+       {std::vector<RopeSpec>{}, {ropeWith(12345.6, 64)}, {ropeWith(12345.6, 32)}})
+    EXPECT_TRUE(std::holds_alternative<RopePublished>(found(frequencies, others)->scaling));
+}
+
+// Up to its context it is no scaling at all.
+TEST(OnnxAngles, AStatedDynamicScalingBoundsTheContext) {
+  RopeSpec dynamic = ropeWith(10000, 64, RopeDynamic{2});
+  dynamic.maxContext = 512;
+  const std::vector<float> frequencies = ropeInverseFrequencies(dynamic);
+  EXPECT_EQ(found(frequencies, {dynamic})->maxContext, 512);
+  EXPECT_EQ(found(frequencies)->maxContext, 0);
+  EXPECT_EQ(found(ropeInverseFrequencies(ropeWith(20000, 64)), {dynamic})->maxContext, 0);
+}
+
+// YaRN that keeps the first and divides the second is another theta, too.
+TEST(OnnxAngles, OfTwoPairsTheStatedFormulaIsTaken) {
+  const RopeSpec rope = ropeWith(10000, 4, RopeYarn{2.5, 32, 1, 48, true});
+  const std::vector<float> frequencies = ropeInverseFrequencies(rope);
+  expectSame(found(frequencies, {rope}), rope);
+  EXPECT_TRUE(std::holds_alternative<RopeUnscaled>(found(frequencies)->scaling));
 }
 
 TEST(OnnxAngles, FrequenciesOfNoFormulaAreThosePublished) {

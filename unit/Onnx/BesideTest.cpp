@@ -75,6 +75,35 @@ TEST(OnnxBeside, OfFrequenciesOfNoFormulaThetaIsNotCompared) {
   EXPECT_EQ(config(R"({"rope_theta": 1234567.0})", spec), "");
 }
 
+/// A Llama of the sizes of graphSpec with these keys.
+std::string llamaWith(const std::string &keys) {
+  return R"({"model_type": "llama", "hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4,
+             "num_key_value_heads": 2, "intermediate_size": 192, "vocab_size": 320, "rms_norm_eps": 1e-05,
+             "max_position_embeddings": 1024, "hidden_act": "silu", "unknown": 1, )" +
+         keys + "}";
+}
+
+TEST(OnnxBeside, APublishedConfigStatesRotaryEmbeddings) {
+  TempFolder folder;
+  EXPECT_TRUE(ropesBeside(folder.path).empty());
+  folder.write("config.json",
+               llamaWith(R"("rope_theta": 500000.0, "rope_scaling": {"rope_type": "linear", "factor": 3})"));
+  const std::vector<RopeSpec> stated = ropesBeside(folder.path);
+  ASSERT_EQ(stated.size(), 1u);
+  EXPECT_EQ(stated[0].theta, 500000);
+  EXPECT_EQ(stated[0].dims, 16);
+  EXPECT_EQ(std::get<RopeLinear>(stated[0].scaling).factor, 3);
+  folder.write("config.json", R"({"model_type": "no family's", "rope_theta": 500000.0})");
+  EXPECT_TRUE(ropesBeside(folder.path).empty());
+}
+
+TEST(OnnxBeside, StatedAnglesAreThoseOfTheGraph) {
+  EXPECT_EQ(config(llamaWith(R"("rope_theta": 500000.0)")), "");
+  EXPECT_EQ(config(llamaWith(R"("rope_theta": 500000.0, "rope_scaling": {"rope_type": "linear", "factor": 4})")),
+            "config.json: rope_theta and rope_scaling turn pair 0 by 0.25 a position, and the graph turns it by 1.0; "
+            "take both from one export");
+}
+
 TEST(OnnxBeside, WithoutFilesATextHasNoEndAndAnyLength) {
   TempFolder folder;
   ModelSpec spec = graphSpec();
