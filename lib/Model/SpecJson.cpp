@@ -171,5 +171,5 @@ Status k2c::checkSameSpec(const ModelSpec &spec, const std::string &file, const 
   return Error{file,
                "is not the model of the bundle: for '" + shortened(dottedKey(key), maxQuoted / 3) + "' it " +
                    stated(ours, key) + ", what was compiled " + stated(theirs, key),
-               "pack the checkpoint whose config.json was compiled, or compile this one"};
+               "name the one that was compiled, or compile this one"};
 }

@@ -67,9 +67,11 @@ void takeIds(ModelSpec &spec, const Stated &stated) {
     spec.eos = std::move(eos);
   if (const std::vector<int64_t> bos = idsOf(stated, "bos_token_id"); !bos.empty())
     spec.bos = bos[0];
-  // An id outside of the vocabulary, as exporters write that of padding, is never generated.
+  // An id outside of the vocabulary, as exporters write that of padding, is never generated, and begins no text.
   const auto isOutside = [&](int64_t id) { return id < 0 || id >= spec.vocab; };
   spec.eos.erase(std::remove_if(spec.eos.begin(), spec.eos.end(), isOutside), spec.eos.end());
+  if (spec.bos && isOutside(*spec.bos))
+    spec.bos.reset();
 }
 
 /// `key` names the longest sequence.

@@ -110,7 +110,7 @@ Status fillBundle(CompilePipeline &pipeline, Inputs &inputs, const CompileOption
   }
   if (Status status = packWeights(weights, inputs, options, bundle.path()); !status)
     return status;
-  if (Status status = bundle.addRuntime(*runtime, inputs.source); !status)
+  if (Status status = bundle.addRuntime(*runtime, inputs.folder.empty() ? inputs.source : inputs.folder); !status)
     return status;
   if (inputs.gpu)
     if (Status status = bundle.addEmulatedDriver(); !status)

@@ -142,7 +142,7 @@ Status readAssembly(const ExplainKernelOptions &options, ExplainedKernel &explai
 } // namespace
 
 Expected<ExplainedKernel> explainKernel(const ExplainKernelOptions &options) {
-  Expected<RecordedCompile> recorded = readRecord(options.bundle);
+  Expected<RecordedCompile> recorded = readRecord(options.bundle, options.checkpoint);
   if (!recorded)
     return recorded.takeError();
   ExplainedKernel explained;

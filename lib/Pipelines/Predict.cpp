@@ -61,7 +61,7 @@ Status checkExperts(double hit, const std::optional<MoeSpec> &moe) {
 } // namespace
 
 Expected<StepTime> predictStep(const PredictOptions &options) {
-  Expected<RecordedCompile> recorded = readRecord(options.bundle);
+  Expected<RecordedCompile> recorded = readRecord(options.bundle, options.checkpoint);
   if (!recorded)
     return recorded.takeError();
   Expected<Topology> topology = loadTopology(options.topology);

@@ -9,6 +9,7 @@
 
 #include "base/Utf8.h"
 #include "k2c/Kernels/Cpu.h"
+#include "k2c/Model/SpecJson.h"
 #include "llvm/ADT/StringExtras.h"
 #include <algorithm>
 #include <filesystem>
@@ -190,7 +191,7 @@ Status checkSameTiles(const RecordedCompile &recorded, const std::string &remark
 
 } // namespace
 
-Expected<RecordedCompile> readRecord(const std::string &bundle) {
+Expected<RecordedCompile> readRecord(const std::string &bundle, const std::string &checkpoint) {
   Expected<JsonDocument> manifest = readManifest(bundle);
   if (!manifest)
     return manifest.takeError();
@@ -199,9 +200,18 @@ Expected<RecordedCompile> readRecord(const std::string &bundle) {
   Expected<CompileOptions> options = optionsOf(record, bundle, manifest->root());
   if (!options)
     return options.takeError();
+  const json spec = manifest->root().value("spec", json::object());
+  if (checkpoint.empty() && spec.is_object() && spec.value("family", json()) == onnxFamily)
+    return Error{bundle, "was compiled from an ONNX file, which it has no copy of to compile again",
+                 "name the file: --checkpoint FILE.onnx"};
+  if (!checkpoint.empty())
+    options->source = checkpoint;
   Expected<Inputs> inputs = readInputs(*options);
   if (!inputs)
     return inputs.takeError();
+  if (!checkpoint.empty())
+    if (Status status = checkSameSpec(inputs->spec, checkpoint, spec); !status)
+      return status.takeError();
   if (Status status = readMachine(record, *inputs); !status)
     return status.takeError();
   if (Status status = readRanks(record, *inputs); !status)

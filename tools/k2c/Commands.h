@@ -33,6 +33,10 @@ std::string onPath(const std::string &program);
 
 /// Declares --compute, which compile and run have.
 void addCompute(CLI::App &command, std::string &compute);
+
+/// Declares --checkpoint of a command that compiles a bundle's model again.
+CLI::Option *addCheckpoint(CLI::App &command, std::string &checkpoint);
+
 /// Declares --widen.
 void addWiden(CLI::App &command, bool &widen);
 

@@ -38,6 +38,11 @@ void k2c::addCompute(CLI::App &command, std::string &compute) {
       ->check(CLI::IsMember({"f32", "bf16", "fp8"}));
 }
 
+CLI::Option *k2c::addCheckpoint(CLI::App &command, std::string &checkpoint) {
+  return command.add_option("--checkpoint", checkpoint,
+                            "of a bundle of an ONNX file: the file, of which the bundle has no copy");
+}
+
 void k2c::addWiden(CLI::App &command, bool &widen) {
   command.add_flag("--widen", widen,
                    "compute in f32 from a widened copy of weights that an ONNX file stores in few bits "

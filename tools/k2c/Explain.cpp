@@ -114,6 +114,7 @@ void k2c::addExplain(CLI::App &app, std::function<int()> &run) {
        "--topology", kernel->topology,
        "the machine of the roofline: a built-in topology or a file (default: of a GPU's bundle its own, else host)")
       ->needs(name);
+  addCheckpoint(*c, kernel->checkpoint)->needs(name);
   c->add_flag("--json", *asJson, "print JSON");
   c->callback([=, &run] {
     run = [=] {

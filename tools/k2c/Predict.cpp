@@ -48,6 +48,7 @@ void k2c::addPredict(CLI::App &app, std::function<int()> &run) {
   CLI::App *c = app.add_subcommand("predict", "Seconds of a step of a bundle on a calibrated machine, by kernel");
   c->footer("example:\n  k2c calibrate -o this.yaml && k2c predict out --topology this.yaml --batch 8 --context 512");
   c->add_option("DIR", options->bundle, "the bundle")->required();
+  addCheckpoint(*c, options->checkpoint);
   c->add_option("--topology", options->topology, "a file that k2c calibrate wrote")->required();
   c->add_option("--batch", options->shape.sequences, "sequences of the step")
       ->transform(whole(1, 1 << 16))

@@ -142,7 +142,8 @@ TEST(OnnxBeside, GenerationConfigCountsBeforeConfigAndGenaiBeforeBoth) {
   EXPECT_EQ(spec.eos, std::vector<int64_t>{4});
 }
 
-TEST(OnnxBeside, AnIdOutsideOfTheVocabularyEndsNoText) {
+TEST(OnnxBeside, AnIdOutsideOfTheVocabularyBeginsAndEndsNoText) {
+  EXPECT_EQ(Beside("config.json", R"({"bos_token_id": 320})").spec.bos, std::nullopt);
   EXPECT_EQ(Beside("config.json", R"({"eos_token_id": [2, 320, -1]})").spec.eos, std::vector<int64_t>{2});
 }
 

@@ -16,9 +16,10 @@ namespace k2c {
 
 struct ExplainKernelOptions {
   std::string bundle;
-  std::string kernel;   ///< its name, or the beginning of one kernel's name
-  std::string topology; ///< the machine of the roofline; "": of a GPU's program the bundle's own, else this one
-  bool isWhole = false; ///< the assembly of all of the function, not of its main loop
+  std::string checkpoint; ///< the .onnx file that it was compiled from; "": it has its config.json
+  std::string kernel;     ///< its name, or the beginning of one kernel's name
+  std::string topology;   ///< the machine of the roofline; "": of a GPU's program the bundle's own, else this one
+  bool isWhole = false;   ///< the assembly of all of the function, not of its main loop
 };
 
 /// All launches of a kernel in a step, against the peak rates of a machine.

@@ -13,14 +13,15 @@ namespace k2c {
 
 struct PredictOptions {
   std::string bundle;
-  std::string topology;  ///< a file that `k2c calibrate` wrote
-  int64_t workers = 0;   ///< 0: the largest team that was measured
-  StepShape shape;       ///< within the bundle's limits
-  double expertsHit = 0; ///< as in StepOptions; at least top-k, at most all experts
+  std::string checkpoint; ///< the .onnx file that it was compiled from; "": it has its config.json
+  std::string topology;   ///< a file that `k2c calibrate` wrote
+  int64_t workers = 0;    ///< 0: the largest team that was measured
+  StepShape shape;        ///< within the bundle's limits
+  double expertsHit = 0;  ///< as in StepOptions; at least top-k, at most all experts
 };
 
-/// Seconds of one step, by kernel. Errors: no bundle; a topology without measured rates, or without those of so many
-/// workers; a shape beyond the limits.
+/// Seconds of one step, by kernel. Errors: no bundle; one of an ONNX file without that; a topology without measured
+/// rates, or without those of so many workers; a shape beyond the limits.
 Expected<StepTime> predictStep(const PredictOptions &options);
 
 } // namespace k2c
