@@ -4,9 +4,11 @@
   benchmarks/onnx-speed.py [--work DIR] [--threads N] [--rounds R] [--models mixtral,llama]
 
 mixtral is torch.onnx.export's file with a cache, whose experts are gathered for each token; llama is the one of
-onnxruntime-genai's builder. Both have random weights and shapes of the published models, smaller. Engines take turns,
-R rounds; a row has the medians of tokens a second and the ratio's median, minimum and maximum over the rounds. Needs
-torch, transformers, onnx, onnxruntime and onnxruntime-genai; files are made once and stay in DIR (build/bench/onnx).
+onnxruntime-genai's builder. Both have shapes of the published models, smaller, and random weights that are bf16's
+numbers, as those of the published models are. Programs are compiled twice, of the weights as the file stores them and
+with --narrow. Engines take turns, R rounds; a row has the medians of tokens a second and the ratio's median, minimum
+and maximum over the rounds. Needs torch, transformers, onnx, onnxruntime and onnxruntime-genai; files are made once and
+stay in DIR (build/bench/onnx).
 """
 import argparse
 import json
@@ -38,7 +40,7 @@ def write_checkpoint(name, folder):
     torch.manual_seed(0)
     family = name.capitalize()
     config = getattr(transformers, f"{family}Config")(**SHAPES[name], bos_token_id=1, eos_token_id=2)
-    model = getattr(transformers, f"{family}ForCausalLM")(config).eval()
+    model = getattr(transformers, f"{family}ForCausalLM")(config).eval().to(torch.bfloat16).to(torch.float32)
     model.save_pretrained(folder)
     shutil.copy(ROOT / "test" / "EndToEnd" / "oracle" / "llama" / "tokenizer.json", folder)  # the builder wants one
     (folder / "tokenizer_config.json").write_text('{"tokenizer_class": "PreTrainedTokenizerFast"}')
@@ -61,16 +63,17 @@ def export_llama(checkpoint, folder):
 
 
 def prepared(name, work):
-    """(folder of the ONNX file, bundle)"""
-    checkpoint, folder, bundle = (work / f"{name}-{kind}" for kind in ("checkpoint", "onnx", "bundle"))
+    """(folder of the ONNX file, flags -> bundle)"""
+    checkpoint, folder = (work / f"{name}-{kind}" for kind in ("checkpoint", "onnx"))
     if not (folder / "model.onnx").exists():
         folder.mkdir(parents=True, exist_ok=True)
         write_checkpoint(name, checkpoint)
         {"mixtral": export_mixtral, "llama": export_llama}[name](checkpoint, folder)
-    k2c = ROOT / "build" / "bin" / "k2c"
-    subprocess.run([k2c, "compile", folder / "model.onnx", "--compute", "f32", "-o", bundle, "--force"], check=True,
-                   stdout=subprocess.DEVNULL)
-    return folder, bundle
+    bundles = {"": work / f"{name}-bundle", "--narrow": work / f"{name}-narrow"}
+    for flags, bundle in bundles.items():
+        k2c = [ROOT / "build" / "bin" / "k2c", "compile", folder / "model.onnx", *flags.split()]
+        subprocess.run([*k2c, "-o", bundle, "--force", "--quiet"], check=True, stdout=subprocess.DEVNULL)
+    return folder, bundles
 
 
 def of_k2c(bundle, kind, batch, args):
@@ -163,17 +166,19 @@ def main():
     p.add_argument("--steps", type=int, default=32, help="decoding steps that are timed (default 32)")
     p.add_argument("--models", default=",".join(SHAPES))
     args = p.parse_args()
-    print("model    point       k2c tokens/s   ONNX Runtime   ratio (min to max)")
+    print("model    point      flags      k2c tokens/s   ONNX Runtime   ratio (min to max)")
     for name in args.models.split(","):
-        folder, bundle = prepared(name, args.work)
+        folder, bundles = prepared(name, args.work)
         engine = (Session if name == "mixtral" else Generator)(folder, args.threads)
         for kind, batch in POINTS[name]:
-            rows = [(of_k2c(bundle, kind, batch, args), of_runtime(engine, kind, batch, args))
-                    for _ in range(args.rounds)]
-            ours, theirs = (statistics.median(column) for column in zip(*rows))
-            ratios = sorted(a / b for a, b in rows)
-            print(f"{name:8} {kind + ' ' + str(batch):10} {ours:13.1f} {theirs:14.1f}   "
-                  f"{statistics.median(ratios):.2f} ({ratios[0]:.2f} to {ratios[-1]:.2f})", flush=True)
+            rounds = [([of_k2c(bundle, kind, batch, args) for bundle in bundles.values()],
+                       of_runtime(engine, kind, batch, args)) for _ in range(args.rounds)]
+            theirs = statistics.median(runtime for _, runtime in rounds)
+            for i, flags in enumerate(bundles):
+                ours = statistics.median(k2c[i] for k2c, _ in rounds)
+                ratios = sorted(k2c[i] / runtime for k2c, runtime in rounds)
+                print(f"{name:8} {kind + ' ' + str(batch):10} {flags:10} {ours:12.1f} {theirs:14.1f}   "
+                      f"{statistics.median(ratios):.2f} ({ratios[0]:.2f} to {ratios[-1]:.2f})", flush=True)
     return 0
 
 

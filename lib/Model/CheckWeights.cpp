@@ -53,21 +53,6 @@ bool isIgnorable(const ModelSpec &spec, const Checkpoint &checkpoint, const std:
   return false;
 }
 
-/// Calls `visit` with every tensor name of a family; stops at a failure.
-Status forEachName(const WeightFamily &family, const std::function<Status(const std::string &)> &visit) {
-  std::vector<LayerRange> layers = family.layers;
-  if (layers.empty())
-    layers.push_back({0, 1});
-  size_t alternatives = std::max<size_t>(1, family.alternatives.size());
-  for (const LayerRange &range : layers)
-    for (int64_t layer = range.begin; layer < range.end; ++layer)
-      for (int64_t expert = 0; expert < std::max<int64_t>(1, family.experts); ++expert)
-        for (size_t a = 0; a < alternatives; ++a)
-          if (Status status = visit(family.tensorName(layer, expert, a)); !status)
-            return status;
-  return Status::success();
-}
-
 class Checker {
 public:
   Checker(ModelSpec &spec, const Checkpoint &checkpoint)
@@ -92,7 +77,7 @@ private:
   Status checkFamily(WeightFamily &family) {
     const TensorInfo *first = nullptr;
     bool isMixed = false;
-    Status status = forEachName(family, [&](const std::string &name) -> Status {
+    Status status = family.visitTensors([&](const std::string &name) -> Status {
       const TensorInfo *tensor = checkpoint.find(name);
       if (!tensor)
         return Error{folder(), "tensor '" + shortened(name) + "' is missing",

@@ -40,6 +40,18 @@ std::string WeightFamily::tensorName(int64_t layer, int64_t expert, size_t alter
   return name;
 }
 
+Status WeightFamily::visitTensors(const std::function<Status(const std::string &)> &visit) const {
+  const std::vector<LayerRange> ranges = layers.empty() ? std::vector<LayerRange>{{0, 1}} : layers;
+  const size_t parts = std::max<size_t>(1, alternatives.size());
+  for (const LayerRange &range : ranges)
+    for (int64_t layer = range.begin; layer < range.end; ++layer)
+      for (int64_t expert = 0; expert < std::max<int64_t>(1, experts); ++expert)
+        for (size_t part = 0; part < parts; ++part)
+          if (Status status = visit(tensorName(layer, expert, part)); !status)
+            return status;
+  return Status::success();
+}
+
 bool WeightFamily::hasLayer(int64_t layer) const {
   for (const LayerRange &range : layers)
     if (layer >= range.begin && layer < range.end)

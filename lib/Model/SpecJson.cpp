@@ -142,6 +142,8 @@ json k2c::specJson(const ModelSpec &spec) {
                                {"tensors", of.tensors},
                                {"stored_bytes", of.storedBytes},
                                {"widened_bytes", of.widenedBytes}});
+  if (!spec.narrowed.empty())
+    root["narrowed"] = spec.narrowed;
   return root;
 }
 

@@ -100,24 +100,20 @@ Expected<bool> isUnquantized(const WeightFamily &family, const ModelSpec &spec, 
   if (spec.unquantizedModules.empty())
     return false;
   std::string plain, stored; // a tensor of each kind
-  size_t alternatives = std::max<size_t>(1, family.alternatives.size());
-  std::vector<LayerRange> layers = family.layers.empty() ? std::vector<LayerRange>{{0, 1}} : family.layers;
-  for (const LayerRange &range : layers)
-    for (int64_t layer = range.begin; layer < range.end; ++layer)
-      for (int64_t expert = 0; expert < std::max<int64_t>(1, family.experts); ++expert)
-        for (size_t a = 0; a < alternatives; ++a) {
-          std::string tensor = family.tensorName(layer, expert, a), module = tensor.substr(0, tensor.rfind('.'));
-          bool named = false;
-          for (const std::string &entry : spec.unquantizedModules)
-            named |= belongsTo(module, entry);
-          (named ? plain : stored) = std::move(tensor);
-          if (!plain.empty() && !stored.empty())
-            return Error{configFile,
-                         "quantization_config leaves '" + plain + "' alone and not '" + stored +
-                             "'; tensors of one role must be stored alike",
-                         "convert the tensors of '" + family.pattern + "' to one type"};
-        }
-  return stored.empty();
+  Status status = family.visitTensors([&](const std::string &tensor) -> Status {
+    const std::string module = tensor.substr(0, tensor.rfind('.'));
+    bool named = false;
+    for (const std::string &entry : spec.unquantizedModules)
+      named |= belongsTo(module, entry);
+    (named ? plain : stored) = tensor;
+    if (plain.empty() || stored.empty())
+      return Status::success();
+    return Error{configFile,
+                 "quantization_config leaves '" + plain + "' alone and not '" + stored +
+                     "'; tensors of one role must be stored alike",
+                 "convert the tensors of '" + family.pattern + "' to one type"};
+  });
+  return status ? Expected<bool>(stored.empty()) : status.takeError();
 }
 
 Expected<WeightFamily> makeFamily(const WeightRule &rule, const ModelSpec &spec, const Fields &fields) {

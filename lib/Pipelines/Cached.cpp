@@ -32,6 +32,7 @@ namespace {
 /// The flags of `k2c run` that decide what the bundle is, each behind a space, as they are typed.
 std::string flagsOf(const CompileOptions &options) {
   return (options.compute.empty() ? "" : " --compute " + options.compute) + (options.widen ? " --widen" : "") +
+         (options.narrow ? " --narrow" : "") +
          (options.maxContext ? " --max-context " + std::to_string(*options.maxContext) : "");
 }
 

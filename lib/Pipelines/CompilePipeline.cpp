@@ -200,9 +200,25 @@ static std::vector<Remark> widenedRemarks(const ModelSpec &spec) {
   return out;
 }
 
+/// What --narrow makes of weights in f32.
+static std::vector<Remark> narrowedRemarks(const ModelSpec &spec) {
+  double bytes = 0;
+  for (const std::string &id : spec.narrowed)
+    bytes += spec.find(id)->storedBytes().value;
+  if (spec.narrowed.empty())
+    return {};
+  return {{"narrow",
+           "f32 weights of " + std::to_string(spec.narrowed.size()) + " of " + std::to_string(spec.weights.size()) +
+               " roles are bf16's numbers and are stored as these: " + format(Bytes(2 * bytes)) + " in the source, " +
+               format(Bytes(bytes)) + " as the program reads them",
+           {{"stored_bytes", 2 * bytes}, {"narrowed_bytes", bytes}}}};
+}
+
 /// What the import of a graph decided.
 static std::vector<Remark> importRemarks(const Inputs &inputs) {
   std::vector<Remark> out = widenedRemarks(inputs.spec);
+  for (Remark &remark : narrowedRemarks(inputs.spec))
+    out.push_back(std::move(remark));
   const MlaSpec *const latent = inputs.isOnnx ? inputs.spec.latentAttention() : nullptr;
   if (!latent)
     return out;

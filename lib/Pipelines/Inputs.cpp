@@ -35,6 +35,9 @@ Status chooseWeights(const CompileOptions &options, Inputs &inputs) {
         "use --weights packed, or --topology h200x1"};
   if (inputs.isOnnx)
     return Error{"--weights reference", "of an ONNX file is not in this build", "use --weights packed"};
+  if (!inputs.spec.narrowed.empty())
+    return Error{"--narrow", "stores weights in other bytes than the checkpoint's, which --weights reference reads",
+                 "leave one of them out"};
   if (!options.blobStore.empty())
     return Error{"--blob-store " + shortened(options.blobStore),
                  "keeps packed weights, and --weights reference packs none", "leave one of them out"};
@@ -221,8 +224,8 @@ Status readTokenizer(const CompileOptions &options, const Inputs &inputs) {
   return {};
 }
 
-/// The description of the model that `inputs.source` is, and its weights.
-Status readModel(const CompileOptions &options, Inputs &inputs) {
+/// The description of the model that `inputs.source` is, and its weights, as stored.
+Status readStored(const CompileOptions &options, Inputs &inputs) {
   const Expected<std::string> file = onnxFile(inputs.source);
   if (!file)
     return file.error();
@@ -256,6 +259,38 @@ Status readModel(const CompileOptions &options, Inputs &inputs) {
     return status;
   inputs.tensors = std::make_shared<CheckpointTensors>(std::move(*checkpoint));
   return {};
+}
+
+/// Those of `--narrow`, which are looked for, or those that a bundle records.
+Expected<std::vector<std::string>> familiesToNarrow(const CompileOptions &options, const Inputs &inputs) {
+  if (!options.narrow && inputs.tensors && options.note && seemOfBf16(inputs.spec, *inputs.tensors))
+    options.note(
+        "the f32 weights seem to be bf16's numbers; --narrow stores what are in half the memory, with the same "
+        "bits of results");
+  if (!options.narrow)
+    return options.narrowed;
+  if (!inputs.tensors)
+    return Error{"--narrow", shortened(inputs.source) + " has no weights whose numbers could be looked at",
+                 "name a source with weights"};
+  const auto report = [&](int64_t done, int64_t total) {
+    if (options.progress)
+      options.progress("numbers", done, total);
+  };
+  Expected<std::vector<std::string>> found = familiesOfBf16(inputs.spec, *inputs.tensors, report);
+  if (found && found->empty())
+    return Error{"--narrow",
+                 "nothing to narrow: " + shortened(inputs.source) + " has no f32 weights that bf16 has all of",
+                 "leave it out"};
+  return found;
+}
+
+Status readModel(const CompileOptions &options, Inputs &inputs) {
+  if (Status status = readStored(options, inputs); !status)
+    return status;
+  const Expected<std::vector<std::string>> narrowed = familiesToNarrow(options, inputs);
+  if (!narrowed)
+    return narrowed.error();
+  return narrow(*narrowed, inputs.source, inputs.spec, inputs.tensors);
 }
 
 } // namespace

@@ -112,12 +112,20 @@ struct PackedModel {
   std::string folder;
 };
 
+/// The spec of the model as its source has it.
+json storedSpec(const json &manifest) {
+  json spec = manifest["spec"];
+  if (spec.is_object())
+    spec.erase("narrowed");
+  return spec;
+}
+
 /// The model of the bundle, as `onnx`, a .onnx file, has it.
 Expected<PackedModel> sameOnnx(const std::string &onnx, const json &manifest) {
   Expected<OnnxModel> model = importOnnx(onnx);
   if (!model)
     return model.takeError();
-  if (Status status = checkSameSpec(model->spec, onnx, manifest["spec"]); !status)
+  if (Status status = checkSameSpec(model->spec, onnx, storedSpec(manifest)); !status)
     return status.takeError();
   return PackedModel{std::move(model->spec), std::move(model->tensors), std::move(model->folder)};
 }
@@ -125,11 +133,11 @@ Expected<PackedModel> sameOnnx(const std::string &onnx, const json &manifest) {
 /// The same, as the checkpoint in `folder` has it.
 Expected<PackedModel> sameCheckpoint(const std::string &folder, Checkpoint checkpoint, const json &manifest) {
   LoadOptions load;
-  load.ignoreKeys = ignoredKeys(manifest);
+  load.ignoreKeys = textsAt(manifest, ignoredKeys);
   Expected<ModelSpec> spec = loadModelSpec(folder, load);
   if (!spec)
     return spec.takeError();
-  if (Status status = checkSameSpec(*spec, (fs::path(folder) / "config.json").string(), manifest["spec"]); !status)
+  if (Status status = checkSameSpec(*spec, (fs::path(folder) / "config.json").string(), storedSpec(manifest)); !status)
     return status.takeError();
   if (Status status = checkWeights(*spec, checkpoint); !status)
     return status.takeError();
@@ -155,7 +163,12 @@ Expected<PackedModel> sameModel(const std::string &source, const std::string &ma
   manifest = document->root();
   if (Status status = checkManifest(manifestPath, manifest); !status)
     return status.takeError();
-  return checkpoint ? sameCheckpoint(*found, std::move(*checkpoint), manifest) : sameOnnx(*onnx, manifest);
+  Expected<PackedModel> model =
+      checkpoint ? sameCheckpoint(*found, std::move(*checkpoint), manifest) : sameOnnx(*onnx, manifest);
+  if (model)
+    if (Status status = narrow(textsAt(manifest, narrowedFamilies), manifestPath, model->spec, model->tensors); !status)
+      return status.takeError();
+  return model;
 }
 
 /// Says that there is nothing to pack where a program reads the checkpoint's own bytes.
@@ -192,13 +205,14 @@ Error damaged(const std::string &manifest, const std::string &why) {
   return {manifest, why, "the bundle is damaged, or of another k2c: compile again"};
 }
 
-std::vector<std::string> ignoredKeys(const json &manifest) {
-  std::vector<std::string> keys;
-  if (auto found = manifest.find("ignored_keys"); found != manifest.end() && found->is_array())
-    for (const json &key : *found)
-      if (key.is_string())
-        keys.push_back(key.get<std::string>());
-  return keys;
+std::vector<std::string> textsAt(const json &manifest, const char *pointer) {
+  std::vector<std::string> texts;
+  const json::json_pointer at(pointer);
+  if (manifest.contains(at) && manifest[at].is_array())
+    for (const json &text : manifest[at])
+      if (text.is_string())
+        texts.push_back(text.get<std::string>());
+  return texts;
 }
 
 Status checkIsBundle(const std::string &folder) {

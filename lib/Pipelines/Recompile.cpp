@@ -88,7 +88,8 @@ Expected<CompileOptions> optionsOf(Record record, const std::string &bundle, con
   options.maxSequences = record.number("/limits/max_sequences", 1, 1 << 16);
   options.maxContext = record.number("/limits/max_context", 1, 1 << 24);
   options.cache = record.number("/cache/0/bytes_per_element", 2, 4) == byteWidth(DType::F32) ? "f32" : "bf16";
-  options.ignoreKeys = ignoredKeys(manifest);
+  options.ignoreKeys = textsAt(manifest, ignoredKeys);
+  options.narrowed = textsAt(manifest, narrowedFamilies);
   if (Status status = record.takeStatus(); !status)
     return status.takeError();
   return options;

@@ -74,6 +74,8 @@ Expected<CompileOptions> withSearchedLayout(const CompileOptions &options) {
     return found.takeError();
   CompileOptions chosen = options;
   chosen.note = nullptr;
+  chosen.narrow = false; // found once
+  chosen.narrowed = inputs->spec.narrowed;
   for (const ClusterPlan &plan : found->holding) {
     chosen.layout = compiledText(plan.layout);
     if ((plan.layout.overlap && leavesOverlapOut(options)) || !planCompile(chosen))

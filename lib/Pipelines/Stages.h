@@ -17,6 +17,7 @@
 #include "k2c/Target/Host.h"
 #include "k2c/Target/Nvidia.h"
 #include "k2c/Target/Package.h"
+#include "k2c/Weights/Narrow.h"
 #include "k2c/Weights/Packer.h"
 
 namespace k2c {
@@ -111,8 +112,12 @@ Expected<PackReport> packCheckpoint(const WeightMap &map, const TensorSource &te
 
 /// What is wrong with the manifest of a bundle.
 Error damaged(const std::string &manifest, const std::string &why);
+/// The texts of a list in a manifest; what else is there is passed over.
+std::vector<std::string> textsAt(const nlohmann::json &manifest, const char *pointer);
 /// The config keys that the compile of a bundle was told to ignore.
-std::vector<std::string> ignoredKeys(const nlohmann::json &manifest);
+inline constexpr const char *ignoredKeys = "/ignored_keys";
+/// The families that it stored as bf16: ModelSpec::narrowed.
+inline constexpr const char *narrowedFamilies = "/spec/narrowed";
 
 /// What `--emit` calls the code of kernels.
 constexpr const char *kernelsForm = "kernels";

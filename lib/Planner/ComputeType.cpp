@@ -5,11 +5,17 @@
 
 namespace k2c {
 
+/// The type that the source stores a family in.
+static DType storedType(const ModelSpec &spec, const WeightFamily &family) {
+  const bool isNarrowed = std::find(spec.narrowed.begin(), spec.narrowed.end(), family.id) != spec.narrowed.end();
+  return isNarrowed ? DType::F32 : family.blocks ? family.blocks->stored : family.dtype;
+}
+
 /// The type that most elements of the weights are stored in; of equal numbers the widest.
 static DType storedType(const ModelSpec &spec) {
   std::map<DType, double> elements;
   for (const WeightFamily &family : spec.weights)
-    elements[family.blocks ? family.blocks->stored : family.dtype] += double(family.elements()) * family.tensorCount();
+    elements[storedType(spec, family)] += double(family.elements()) * family.tensorCount();
   const auto most = std::max_element(elements.begin(), elements.end(), [](const auto &a, const auto &b) {
     return std::pair(a.second, byteWidth(a.first)) < std::pair(b.second, byteWidth(b.first));
   });

@@ -39,6 +39,8 @@ CLI::Option *addCheckpoint(CLI::App &command, std::string &checkpoint);
 
 /// Declares --widen.
 void addWiden(CLI::App &command, bool &widen);
+/// Declares --narrow.
+void addNarrow(CLI::App &command, bool &narrow);
 
 /// Prints what `bundle` is in five lines: folder and size, certificate, limits, predicted tokens/s, the next command.
 Status printSummary(const std::string &bundle);

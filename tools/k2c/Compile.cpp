@@ -49,6 +49,13 @@ void k2c::addWiden(CLI::App &command, bool &widen) {
                    "(4-bit and 8-bit integers with scales, FP8); they take 4 bytes each then");
 }
 
+void k2c::addNarrow(CLI::App &command, bool &narrow) {
+  command.add_flag(
+      "--narrow", narrow,
+      "store f32 weights as bf16 where bf16 has all of their numbers, as where an exporter has widened them: "
+      "the same bits from half the memory");
+}
+
 /// Element types and forms: what decides the bits of a program, or how its weights lie.
 static void addNumerics(CLI::App &command, CompileOptions &options) {
   addCompute(command, options.compute);
@@ -63,6 +70,7 @@ static void addNumerics(CLI::App &command, CompileOptions &options) {
       ->check(CLI::IsMember({"packed", "reference"}))
       ->capture_default_str();
   addWiden(command, options.widen);
+  addNarrow(command, options.narrow);
 }
 
 /// A flag that this compile would not read, because it stops at a form before. "": every flag counts.
@@ -124,6 +132,7 @@ static constexpr const char *examples =
     "examples:\n  k2c compile models/bundled -o out\n  k2c compile models/configs/kimi-k2 -o - --emit runtime\n"
     "  k2c compile model.onnx -o out\n"
     "  k2c compile int4/model.onnx -o out --widen             # weights of few bits, as f32\n"
+    "  k2c compile model.onnx -o out --narrow                 # an f32 file of a bf16 model, as bf16\n"
     "  k2c compile CHECKPOINT -o out --max-context 4096 --max-sequences 8 --target x86-64-v3\n"
     "  k2c compile CHECKPOINT -o out --topology cpu2x1 --layout ep=2,dp=2\n"
     "  k2c compile CHECKPOINT -o out --topology cpu4x2 --layout search\n"

@@ -89,6 +89,15 @@ std::string widenedLines(const json &manifest) {
   return out;
 }
 
+/// A line for f32 weights that the program stores as bf16; "": there are none.
+std::string narrowedLine(const json &manifest) {
+  const json narrowed = manifest.value(json::json_pointer("/spec/narrowed"), json::array());
+  std::string out;
+  for (const json &id : narrowed)
+    out += (out.empty() ? "\nnarrowed  from f32 to bf16, which has all of their numbers: " : ", ") + text(id);
+  return out;
+}
+
 int inspect(const std::string &bundle, bool asJson) {
   Expected<JsonDocument> document = readManifest(bundle);
   if (!document)
@@ -108,7 +117,8 @@ int inspect(const std::string &bundle, bool asJson) {
               << text(manifest.at("target").at("cpu")) << "\nlimits    " << shortenedJson(limits.at("step_tokens"))
               << " tokens a step, " << shortenedJson(limits.at("max_sequences")) << " sequences of "
               << shortenedJson(limits.at("max_context")) << " tokens" << rankLine(manifest) << referenceLine(manifest)
-              << widenedLines(manifest) << "\nkernels   " << manifest.at("kernels").size() << "\n";
+              << widenedLines(manifest) << narrowedLine(manifest) << "\nkernels   " << manifest.at("kernels").size()
+              << "\n";
     printMemory(manifest);
   } catch (const json::exception &error) {
     return fail((std::filesystem::path(bundle) / "manifest.json").string() + ": " + parserText(error) +

@@ -102,6 +102,7 @@ void k2c::addRun(CLI::App &app, std::function<int()> &run) {
   c->add_option("SOURCE", flags->compile.source, "checkpoint folder, .onnx file or its folder")->required();
   addCompute(*c, flags->compile.compute);
   addWiden(*c, flags->compile.widen);
+  addNarrow(*c, flags->compile.narrow);
   c->add_option("--max-context", flags->context, "most tokens of a sequence")->transform(whole(1, 1 << 24));
   c->add_option("--prompt", flags->prompt, "text to continue");
   c->add_option("-n", flags->tokens, "new tokens (default: the program's)")->transform(whole(1, 1 << 24));

@@ -48,6 +48,13 @@ TEST(ChooseCompute, FollowsMostElementsOfTheCheckpoint) {
   EXPECT_EQ(chooseCompute(spec, Bf16Unit::Avx512).reason, "the checkpoint is stored as f32");
 }
 
+TEST(ChooseCompute, OfNarrowedWeightsFollowsTheSource) {
+  ModelSpec spec = tinyLlama();
+  for (const WeightFamily &family : spec.weights)
+    spec.narrowed.push_back(family.id);
+  EXPECT_EQ(chooseCompute(spec, Bf16Unit::Avx512).reason, "the checkpoint is stored as f32");
+}
+
 TEST(Plan, DefaultLimits) {
   EXPECT_EQ(defaultLimits(published("kimi-k2")).maxContext, 8192);
   Limits tiny = defaultLimits(tinyLlama());

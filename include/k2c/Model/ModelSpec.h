@@ -232,6 +232,8 @@ struct WeightFamily {
 
   /// Name of one tensor; indices a pattern does not have are ignored.
   std::string tensorName(int64_t layer = 0, int64_t expert = 0, size_t alternative = 0) const;
+  /// Calls `visit` with the name of every tensor: by layer, by expert, by alternative; stops at a failure.
+  Status visitTensors(const std::function<Status(const std::string &)> &visit) const;
   /// Whether a layer of that index in the checkpoint has its own; false for families of the whole model.
   bool hasLayer(int64_t layer) const;
   /// Checkpoint indices of its layers, ascending.
@@ -315,6 +317,7 @@ struct ModelSpec {
   std::vector<WeightFamily> weights;
   std::vector<WeightFamily> mtpWeights; ///< of one module, beside those of its layer
   std::vector<WidenedWeights> widened;  ///< by format; their families are of f32
+  std::vector<std::string> narrowed;    ///< ids of families in bf16 that the source stores as f32
   std::vector<IgnoredTensors> ignoredTensors;
   std::vector<std::string> ignoredKeys;      ///< that --ignore-key skipped
   std::map<std::string, ConfigPlace> places; ///< by families-file field name

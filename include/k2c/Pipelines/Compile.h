@@ -31,9 +31,11 @@ struct CompileOptions {
   std::string mla = "phased";    ///< phased | absorbed | expanded
   std::string cache;             ///< empty: as compute
   std::string weights = "packed";
-  bool widen = false;           ///< weights of few bits of an ONNX file become f32
-  std::string emit = "program"; ///< one of formNames()
-  bool noKernels = false;       ///< the runtime form without the code of kernels
+  bool widen = false;                ///< weights of few bits of an ONNX file become f32
+  bool narrow = false;               ///< f32 weights that are all bf16's numbers become bf16
+  std::vector<std::string> narrowed; ///< families of a recorded compile for which that is known
+  std::string emit = "program";      ///< one of formNames()
+  bool noKernels = false;            ///< the runtime form without the code of kernels
   /// Of a rank; none: `step` of the layout, or else 2048.
   std::optional<int64_t> stepTokens;
   int64_t maxSequences = 16;         ///< of a rank
