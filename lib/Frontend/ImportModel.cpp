@@ -256,11 +256,11 @@ Status checkImportable(const ModelSpec &spec, DType cache) {
 
 Expected<int64_t> k2c::chooseContext(const ModelSpec &spec, const ImportOptions &options) {
   constexpr int64_t defaultContext = 8192;
-  int64_t context = options.maxContext ? options.maxContext : std::min(spec.maxPosition, defaultContext);
   int64_t most = std::min(spec.maxPosition, maxRopePositions);
   for (const auto &[name, rope] : spec.ropes)
     if (rope.maxContext)
       most = std::min(most, rope.maxContext);
+  const int64_t context = options.maxContext ? options.maxContext : std::min(most, defaultContext);
   if (context >= 1 && context <= most)
     return context;
   return Error{"--max-context " + std::to_string(context),

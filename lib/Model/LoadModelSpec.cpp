@@ -106,10 +106,10 @@ Expected<ModelSpec> readDocument(JsonDocument document, const LoadOptions &optio
 
 } // namespace
 
-/// org/name for a snapshot in the cache of Hugging Face (models--org--name/snapshots/COMMIT), else the folder's name;
-/// printable, because plans and manifests carry it.
-static std::string checkpointName(const fs::path &folder) {
-  fs::path normal = folder.lexically_normal();
+std::string k2c::nameOfFolder(const std::string &folder) {
+  fs::path normal = fs::absolute(folder).lexically_normal();
+  if (!normal.has_filename())
+    normal = normal.parent_path();
   std::string repository = normal.parent_path().parent_path().filename().string();
   size_t between = repository.find("--", 8);
   if (normal.parent_path().filename() != "snapshots" || repository.compare(0, 8, "models--") != 0 ||
@@ -141,7 +141,7 @@ Expected<ModelSpec> k2c::loadModelSpec(const std::string &path, const LoadOption
   if (!spec)
     return spec;
   fs::path folder = fs::absolute(file, ignored).parent_path();
-  spec->name = checkpointName(folder);
+  spec->name = nameOfFolder(folder.string());
   if (isFolder || file.filename() == "config.json")
     if (Status status = readGenerationConfig(*spec, (folder / "generation_config.json").string()); !status)
       return status.takeError();

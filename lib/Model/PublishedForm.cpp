@@ -60,7 +60,7 @@ void nameByUse(ModelSpec &spec) {
 }
 
 void dropWhatChangesNothing(MoeSpec &moe) {
-  if (moe.topGroups == moe.groups)
+  if (moe.topGroups == moe.groups || (moe.groups == moe.experts && moe.topGroups >= moe.topK))
     moe.groups = moe.topGroups = 1;
   if (moe.groups == 1)
     moe.groupScore = GroupScore::Max;
@@ -110,7 +110,7 @@ Error noFamily(const ModelSpec &spec, const json &model, const std::optional<Att
     what += "; the nearest is " + nearest->family + ", whose " + dottedKey(nearest->differing.front()) + " is " +
             valueAt(nearest->found, nearest->differing.front()) + ", and the model's " +
             valueAt(model, nearest->differing.front());
-  return Error{spec.name, what, "k2c compile takes it as it is"};
+  return Error{spec.name, what, "k2c compile needs no family"};
 }
 
 /// The families that compile, the one of `preferred` first.

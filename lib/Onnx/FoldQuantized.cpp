@@ -154,8 +154,9 @@ Fold::Result Fold::matMulNBits(const Node &node) {
   const Folded &a = in(node, 0);
   const int64_t depth = integer(node, "K", 0), columns = integer(node, "N", 0), block = integer(node, "block_size", 0);
   const int64_t bits = integer(node, "bits", 4);
-  if (depth < 1 || columns < 1 || block < 1 || (bits != 4 && bits != 8) || a.shape.empty() ||
-      terms.asInteger(a.shape.back()) != depth)
+  if (bits != 4 && bits != 8)
+    return refuse(node, "its weights have " + std::to_string(bits) + " bits, and 4 and 8 are read");
+  if (depth < 1 || columns < 1 || block < 1 || a.shape.empty() || terms.asInteger(a.shape.back()) != depth)
     return refuse(node, "N " + std::to_string(columns) + ", K " + std::to_string(depth) + ", blocks of " +
                             std::to_string(block) + " and " + std::to_string(bits) + " bits do not fit rows of shape " +
                             text(a.shape));

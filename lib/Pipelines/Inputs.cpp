@@ -27,14 +27,14 @@ namespace {
 Status chooseWeights(const CompileOptions &options, Inputs &inputs) {
   if (options.weights != "reference")
     return {};
+  if (inputs.isOnnx)
+    return Error{"--weights reference", "of an ONNX file is not in this build", "use --weights packed"};
   if (!inputs.gpu)
     return Error{
         "--weights reference",
         "a processor's kernels read each operand in one piece that begins on a page of a mapping, and topology '" +
             shortened(inputs.topology.name) + "' has no GPU, whose memory is filled with a checkpoint's pieces",
         "use --weights packed, or --topology h200x1"};
-  if (inputs.isOnnx)
-    return Error{"--weights reference", "of an ONNX file is not in this build", "use --weights packed"};
   if (!inputs.spec.narrowed.empty())
     return Error{"--narrow", "stores weights in other bytes than the checkpoint's, which --weights reference reads",
                  "leave one of them out"};

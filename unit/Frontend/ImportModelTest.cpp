@@ -261,6 +261,7 @@ TEST(ImportModel, ContextWithinTheModel) {
                                    "(max_position_embeddings 131072); choose from 1 to 131072");
   // Dynamic scaling is exact only where it does not scale.
   spec.ropes["rope"].maxContext = 4096;
+  EXPECT_EQ(*chooseContext(spec, {}), 4096);
   options.maxContext = 4097;
   EXPECT_EQ(import(spec, options), "--max-context 4097: the model reaches 4096 positions "
                                    "(max_position_embeddings 131072); choose from 1 to 4096");

@@ -358,6 +358,10 @@ struct LoadOptions {
 /// field is an Error at its line. Weights are not looked at.
 Expected<ModelSpec> loadModelSpec(const std::string &path, const LoadOptions &options = {});
 
+/// What a model in a folder is called: org/name for a snapshot in the cache of Hugging Face
+/// (models--org--name/snapshots/COMMIT), else the folder's name; printable, because plans and manifests carry it.
+std::string nameOfFolder(const std::string &folder);
+
 /// As loadModelSpec, from the text of a config.json; `file` names it in errors.
 Expected<ModelSpec> parseModelSpec(std::string text, const std::string &file, const LoadOptions &options = {});
 

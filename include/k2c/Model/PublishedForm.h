@@ -9,8 +9,8 @@ namespace k2c {
 
 /// What two descriptions of one model have in common, as JSON: all that decides what is computed, and of each weight
 /// family its role, shape and layers. Names of kinds, attentions, rotary tables and tensors are left out, and so are
-/// numbers that change nothing: what ranks groups of which none is left out, what is added to a sum that nothing is
-/// divided by.
+/// numbers that change nothing: groups that leave no chosen expert out, what ranks them, what is added to a sum that
+/// nothing is divided by.
 nlohmann::json sameModelJson(const ModelSpec &spec);
 
 /// A model in the words of a family of models/families.
