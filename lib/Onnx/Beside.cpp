@@ -10,7 +10,9 @@
 #include "base/Json.h"
 #include "base/JsonText.h"
 #include "base/Utf8.h"
+#include "k2c/Model/PublishedForm.h"
 #include "k2c/Model/Rope.h"
+#include "k2c/Model/SpecJson.h"
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
@@ -150,11 +152,11 @@ Status checkConfig(const ModelSpec &spec, const Stated &config) {
 }
 
 /// The graph's are among those that the file states, which ropeOf has tried first.
-Status checkRopes(const ModelSpec &spec, const std::vector<RopeSpec> &stated, const std::string &file) {
+Status checkRopes(const ModelSpec &spec, const ModelSpec &stated, const std::string &file) {
   for (const auto &[name, rope] : spec.ropes) {
     const std::vector<float> found = ropeInverseFrequencies(rope);
     std::vector<float> other;
-    for (const RopeSpec &one : stated)
+    for (const auto &[statedName, one] : stated.ropes)
       if (one.dims == rope.dims && other != found)
         other = ropeInverseFrequencies(one);
     const auto [mine, theirs] = std::mismatch(found.begin(), found.end(), other.begin(), other.end());
@@ -168,7 +170,29 @@ Status checkRopes(const ModelSpec &spec, const std::vector<RopeSpec> &stated, co
   return Status::success();
 }
 
-Status takeConfig(ModelSpec &spec, const std::string &folder) {
+/// All that decides what is computed is the same in both, but for what the other checks compare: lengths, ropes, and
+/// the shapes of weights, which follow from the rest.
+Status checkDescription(const ModelSpec &spec, const ModelSpec &stated, const std::string &file) {
+  const auto described = [](const ModelSpec &of) {
+    json out = sameModelJson(of);
+    for (const char *key : {"max_position", firstRope, "ropes", "weights"})
+      out.erase(key);
+    return out.flatten();
+  };
+  const json found = described(spec), wanted = described(stated);
+  const std::vector<std::string> differing = differingKeys(found, wanted);
+  if (differing.empty())
+    return Status::success();
+  const auto valueIn = [&](const json &flat) {
+    return flat.contains(differing[0]) ? shortenedJson(flat.at(differing[0]), maxQuoted / 3) : std::string("none");
+  };
+  return Error{file,
+               "describes a model whose " + shortened(dottedKey(differing[0]), maxQuoted / 3) + " is " +
+                   valueIn(wanted) + ", and the graph's is " + valueIn(found),
+               "take both from one export"};
+}
+
+Status takeConfig(ModelSpec &spec, const std::string &folder, const std::optional<ModelSpec> &described) {
   const Expected<json> config = objectIn(folder, "config.json");
   if (!config)
     return config.error();
@@ -176,7 +200,9 @@ Status takeConfig(ModelSpec &spec, const std::string &folder) {
     const Stated stated{*config, (fs::path(folder) / "config.json").string()};
     if (Status status = checkConfig(spec, stated); !status)
       return status;
-    if (Status status = checkRopes(spec, ropesBeside(folder), stated.file); !status)
+    if (Status status = described ? checkRopes(spec, *described, stated.file) : Status(); !status)
+      return status;
+    if (Status status = described ? checkDescription(spec, *described, stated.file) : Status(); !status)
       return status;
     takeLength(spec, stated, "max_position_embeddings");
     takeIds(spec, stated);
@@ -206,19 +232,16 @@ Expected<std::string> statedDecoder(const std::string &folder) {
   return decoder && name != decoder->end() && name->is_string() ? name->get<std::string>() : std::string();
 }
 
-std::vector<RopeSpec> ropesBeside(const std::string &folder) {
+std::optional<ModelSpec> modelBeside(const std::string &folder) {
   LoadOptions options;
   options.purpose = LoadPurpose::Plan;
-  std::vector<RopeSpec> out;
-  if (const Expected<ModelSpec> spec = loadModelSpec((fs::path(folder) / "config.json").string(), options))
-    for (const auto &[name, rope] : spec->ropes)
-      out.push_back(rope);
-  return out;
+  Expected<ModelSpec> spec = loadModelSpec((fs::path(folder) / "config.json").string(), options);
+  return spec && canCompile(*spec) ? std::optional<ModelSpec>(std::move(*spec)) : std::nullopt;
 }
 
-Status addWhatIsBeside(ModelSpec &spec, const std::string &folder) {
+Status addWhatIsBeside(ModelSpec &spec, const std::string &folder, const std::optional<ModelSpec> &stated) {
   spec.maxPosition = maxRopePositions;
-  if (Status status = takeConfig(spec, folder); !status)
+  if (Status status = takeConfig(spec, folder, stated); !status)
     return status;
   const Expected<json> genai = objectIn(folder, "genai_config.json");
   if (!genai)
@@ -226,21 +249,21 @@ Status addWhatIsBeside(ModelSpec &spec, const std::string &folder) {
   const json *const model = objectOf(*genai, "model");
   if (!model)
     return Status::success();
-  const Stated stated{*model, (fs::path(folder) / "genai_config.json").string()};
+  const Stated genaiModel{*model, (fs::path(folder) / "genai_config.json").string()};
   const Sizes sizes(spec);
-  if (Status status = stated.check("vocab_size", double(spec.vocab)); !status)
+  if (Status status = genaiModel.check("vocab_size", double(spec.vocab)); !status)
     return status;
   if (const json *const decoder = objectOf(*model, "decoder"))
     if (Status status =
-            Stated{*decoder, stated.file + ": model.decoder"}.check({{"hidden_size", spec.hidden},
-                                                                     {"num_hidden_layers", spec.layerCount()},
-                                                                     {"num_attention_heads", sizes.heads},
-                                                                     {"num_key_value_heads", sizes.kvHeads},
-                                                                     {"head_size", sizes.headDim}});
+            Stated{*decoder, genaiModel.file + ": model.decoder"}.check({{"hidden_size", spec.hidden},
+                                                                         {"num_hidden_layers", spec.layerCount()},
+                                                                         {"num_attention_heads", sizes.heads},
+                                                                         {"num_key_value_heads", sizes.kvHeads},
+                                                                         {"head_size", sizes.headDim}});
         !status)
       return status;
-  takeLength(spec, stated, "context_length");
-  takeIds(spec, stated);
+  takeLength(spec, genaiModel, "context_length");
+  takeIds(spec, genaiModel);
   return Status::success();
 }
 

@@ -10,13 +10,14 @@ namespace k2c::onnx {
 /// none.
 Expected<std::string> statedDecoder(const std::string &folder);
 
-/// The rotary embeddings that config.json of the folder states, if it is of a published family: what the graph's are
-/// guessed to be.
-std::vector<RopeSpec> ropesBeside(const std::string &folder);
+/// The model that config.json of the folder describes, if it is of a family that compiles; unknown keys are passed
+/// over.
+std::optional<ModelSpec> modelBeside(const std::string &folder);
 
 /// Takes ids that begin and end a text, and the length of the longest sequence: from genai_config.json of the folder,
 /// or else from generation_config.json, or else from config.json. Error: a number there that is not the decoder's.
-Status addWhatIsBeside(ModelSpec &spec, const std::string &folder);
+/// `stated`: modelBeside.
+Status addWhatIsBeside(ModelSpec &spec, const std::string &folder, const std::optional<ModelSpec> &stated);
 
 } // namespace k2c::onnx
 

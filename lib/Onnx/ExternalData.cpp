@@ -1,4 +1,9 @@
 //===- ExternalData.cpp - files that tensors lie in ---------------------------===//
+//
+// A file is opened once, at the first tensor that names it. Places of tensors are kept until all are known, and sorted,
+// so that those which share a part of their bytes are found as neighbours.
+//
+//===----------------------------------------------------------------------===//
 #include "ExternalData.h"
 #include "base/Utf8.h"
 #include <algorithm>
@@ -37,6 +42,16 @@ bool liesBelow(const std::string &path, std::string folder) {
   return path.compare(0, folder.size(), folder) == 0;
 }
 
+/// models--org--name/blobs, of a folder in models--org--name/snapshots/COMMIT; "" for another one.
+std::string blobsOf(const std::string &folder) {
+  for (std::filesystem::path at = folder; at.has_relative_path(); at = at.parent_path()) {
+    const std::filesystem::path snapshots = at.parent_path(), repository = snapshots.parent_path();
+    if (snapshots.filename() == "snapshots" && repository.filename().string().compare(0, 8, "models--") == 0)
+      return (repository / "blobs").string();
+  }
+  return "";
+}
+
 /// Decimal digits alone, below 2^63.
 std::optional<int64_t> parseCount(const std::string &text) {
   int64_t value = 0;
@@ -73,7 +88,8 @@ Expected<int64_t> ExternalData::fileNumber(const std::string &tensor, const std:
   if (found.number < 0)
     return refused(tensor, quoted + (errno == ENOENT ? "is missing" : "cannot be opened"),
                    "copy it to where the .onnx file is");
-  if (!liesBelow(realPath(found), realPath(home)))
+  const std::string place = realPath(found), realHome = realPath(home);
+  if (!liesBelow(place, realHome) && !liesBelow(place, blobsOf(realHome)))
     return refused(tensor, quoted + "is a link that leaves the model's folder",
                    "copy the file itself to where the .onnx file is");
   struct stat facts;

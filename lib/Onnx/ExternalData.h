@@ -1,7 +1,8 @@
 //===- ExternalData.h - files that tensors lie in -----------------------------===//
 //
 // A model names the files of its external data, and a model is hostile input: a file is opened only where it lies in
-// the model's folder, whatever links lead to it. So it is looked up first without opening it (O_PATH, which wakes no
+// the model's folder, whatever links lead to it; of a snapshot in the cache of Hugging Face, whose files are links, in
+// that repository's blobs, too. So it is looked up first without opening it (O_PATH, which wakes no
 // device and waits for no FIFO), the system is asked where that is, and only a regular file below the folder is opened,
 // by the descriptor that was asked about.
 //
@@ -35,7 +36,7 @@ public:
   const Files::File &model() const { return files->files[0]; }
 
   /// Sets the file and offset of `tensor`, whose name, type and shape are known. Error: the file is not there, not in
-  /// the model's folder or not regular, or the tensor does not lie in it.
+  /// one of these folders or not regular, or the tensor does not lie in it.
   Status place(Tensor &tensor, const ExternalEntry &entry);
 
   /// Refuses tensors that share a part of their bytes; those that share all are one weight with several names.

@@ -32,8 +32,9 @@ Expected<std::string> onnxFile(const std::string &source) {
   for (fs::directory_iterator entries(path, error), end; entries != end && !error; entries.increment(error))
     if (entries->path().extension() == ".onnx")
       found.push_back(entries->path().filename().string());
+  const fs::path apart = path / "onnx" / "model.onnx"; // as hubs have it, beside files of fewer bits
   if (found.empty())
-    return std::string();
+    return fs::exists(apart, error) ? apart.string() : std::string();
   const Expected<std::string> stated = statedDecoder(source);
   if (!stated)
     return stated.error();
@@ -46,6 +47,14 @@ Expected<std::string> onnxFile(const std::string &source) {
                  "has " + std::to_string(found.size()) + " .onnx files, and no genai_config.json names the decoder",
                  "name one of the files"};
   return (path / (stated->empty() ? found[0] : *stated)).string();
+}
+
+std::string folderBeside(const std::string &file) {
+  const fs::path folder = fs::absolute(file).lexically_normal().parent_path();
+  std::error_code error;
+  const auto has = [&](const fs::path &of, const char *name) { return fs::exists(of / name, error); };
+  const bool isApart = folder.filename() == "onnx" && !has(folder, "config.json") && !has(folder, "genai_config.json");
+  return (isApart && has(folder.parent_path(), "config.json") ? folder.parent_path() : folder).string();
 }
 
 namespace onnx {
@@ -71,22 +80,25 @@ Expected<ImportedGraph> importGraph(const Graph &graph, FoundParts *parts) {
   if (!roles)
     return roles.error();
   const auto count = [](const FoundParts &of) { return of.attentions + of.mlps + of.experts; };
-  const fs::path path = fs::absolute(graph.path);
-  const std::string folder = path.parent_path().string();
-  const std::vector<RopeSpec> stated = ropesBeside(folder);
+  const std::string folder = folderBeside(graph.path);
+  const std::optional<ModelSpec> stated = modelBeside(folder);
+  std::vector<RopeSpec> guesses;
+  for (const auto &[name, rope] : stated ? stated->ropes : std::map<std::string, RopeSpec>())
+    guesses.push_back(rope);
   std::optional<Error> error; // by the roles under which most of the graph is understood
   FoundParts unwanted, &best = parts ? *parts : unwanted;
   for (const InputRoles &some : *roles) {
     FoundParts found;
-    Expected<ImportedGraph> model = importAs(graph, some, stated, &found);
+    Expected<ImportedGraph> model = importAs(graph, some, guesses, &found);
     found.roles = some;
     const bool isBest = model || !error || count(found) > count(best);
     if (isBest)
       best = found;
     if (model) {
-      const bool isPlain = path.stem() == "model"; // as exporters call all of theirs
-      model->spec.name = printable((isPlain ? path.parent_path().filename() : path.stem()).string());
-      if (Status status = addWhatIsBeside(model->spec, folder); !status)
+      const std::string stem = fs::path(graph.path).stem().string();
+      const bool isPlain = stem == "model"; // as exporters call all of theirs
+      model->spec.name = isPlain ? nameOfFolder(folder) : printable(stem);
+      if (Status status = addWhatIsBeside(model->spec, folder, stated); !status)
         return status.takeError();
       return model;
     }
@@ -105,7 +117,7 @@ Expected<OnnxModel> importOnnx(const std::string &path) {
   Expected<ImportedGraph> model = importGraph(*graph);
   if (!model)
     return model.takeError();
-  return OnnxModel{std::move(model->spec), std::move(model->tensors), fs::absolute(path).parent_path().string()};
+  return OnnxModel{std::move(model->spec), std::move(model->tensors), folderBeside(path)};
 }
 
 Expected<std::vector<std::string>> filesOfOnnx(const std::string &path) {

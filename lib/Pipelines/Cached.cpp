@@ -36,7 +36,7 @@ std::string flagsOf(const CompileOptions &options) {
          (options.maxContext ? " --max-context " + std::to_string(*options.maxContext) : "");
 }
 
-/// The files of a source: of a folder, or of a .onnx file's folder, those in it, and all that hold tensors of the
+/// The files of a source: of a folder, or of what is beside a .onnx file, those in it, and all that hold tensors of the
 /// latter.
 Expected<std::vector<fs::path>> filesOf(const fs::path &source) {
   std::vector<fs::path> files;
@@ -50,7 +50,7 @@ Expected<std::vector<fs::path>> filesOf(const fs::path &source) {
     files.assign(tensors->begin(), tensors->end());
   }
   std::error_code error;
-  const fs::path folder = onnx->empty() ? source : fs::path(*onnx).parent_path();
+  const fs::path folder = onnx->empty() ? source : fs::path(folderBeside(*onnx));
   if (fs::is_directory(folder, error))
     for (fs::directory_iterator entries(folder, error), end; entries != end && !error; entries.increment(error))
       files.push_back(entries->path());

@@ -1,4 +1,10 @@
 //===- Narrow.cpp - f32 weights whose numbers are all bf16's --------------===//
+//
+// bf16 has the upper half of the bits of f32. So a number is bf16's where the lower half is 0, and a look at weights is
+// one pass over that half, which ends for a family at the first number that is not. Whoever reads a narrowed tensor
+// looks again, for the file may be another one by then.
+//
+//===----------------------------------------------------------------------===//
 #include "k2c/Weights/Narrow.h"
 
 #include "base/Utf8.h"

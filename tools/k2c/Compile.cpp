@@ -39,8 +39,9 @@ void k2c::addCompute(CLI::App &command, std::string &compute) {
 }
 
 CLI::Option *k2c::addCheckpoint(CLI::App &command, std::string &checkpoint) {
-  return command.add_option("--checkpoint", checkpoint,
-                            "of a bundle of an ONNX file: the file, of which the bundle has no copy");
+  CLI::Option *option = command.add_option("--checkpoint", checkpoint);
+  option->description("of a bundle of an ONNX file: the file, of which the bundle has no copy");
+  return option;
 }
 
 void k2c::addWiden(CLI::App &command, bool &widen) {

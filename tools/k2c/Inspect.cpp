@@ -1,4 +1,9 @@
 //===- Inspect.cpp - k2c inspect: what a bundle or an ONNX file is --------===//
+//
+// Of a bundle it is what the manifest states, in lines of a key and a value: a line that says nothing of a bundle is
+// left out. The memory of a program is its certificate's, in the order of the manifest.
+//
+//===----------------------------------------------------------------------===//
 #include "Commands.h"
 #include "InspectKernels.h"
 #include "InspectOnnx.h"

@@ -42,7 +42,7 @@ ModelSpec graphOfExperts() {
 struct Beside {
   Beside(const char *file, const std::string &text, ModelSpec of = graphSpec()) : spec(std::move(of)) {
     folder.write(file, text);
-    const Status status = addWhatIsBeside(spec, folder.path);
+    const Status status = addWhatIsBeside(spec, folder.path, modelBeside(folder.path));
     failure = status ? "" : folder.relative(status.error().text());
   }
   TempFolder folder;
@@ -83,18 +83,16 @@ std::string llamaWith(const std::string &keys) {
          keys + "}";
 }
 
-TEST(OnnxBeside, APublishedConfigStatesRotaryEmbeddings) {
+TEST(OnnxBeside, APublishedConfigDescribesAModel) {
   TempFolder folder;
-  EXPECT_TRUE(ropesBeside(folder.path).empty());
+  EXPECT_FALSE(modelBeside(folder.path));
   folder.write("config.json",
                llamaWith(R"("rope_theta": 500000.0, "rope_scaling": {"rope_type": "linear", "factor": 3})"));
-  const std::vector<RopeSpec> stated = ropesBeside(folder.path);
-  ASSERT_EQ(stated.size(), 1u);
-  EXPECT_EQ(stated[0].theta, 500000);
-  EXPECT_EQ(stated[0].dims, 16);
-  EXPECT_EQ(std::get<RopeLinear>(stated[0].scaling).factor, 3);
+  const std::optional<ModelSpec> stated = modelBeside(folder.path);
+  ASSERT_TRUE(stated);
+  EXPECT_EQ(std::get<RopeLinear>(stated->ropes.at(firstRope).scaling).factor, 3);
   folder.write("config.json", R"({"model_type": "no family's", "rope_theta": 500000.0})");
-  EXPECT_TRUE(ropesBeside(folder.path).empty());
+  EXPECT_FALSE(modelBeside(folder.path));
 }
 
 TEST(OnnxBeside, StatedAnglesAreThoseOfTheGraph) {
@@ -104,10 +102,34 @@ TEST(OnnxBeside, StatedAnglesAreThoseOfTheGraph) {
             "take both from one export");
 }
 
+TEST(OnnxBeside, WhatAConfigDescribesIsTheGraphs) {
+  EXPECT_EQ(config(llamaWith(R"("rope_theta": 500000.0, "attention_bias": true)")),
+            "config.json: describes a model whose attention.output_bias is true, and the graph's is false; take both "
+            "from one export");
+  EXPECT_EQ(
+      config(llamaWith(R"("rope_theta": 500000.0, "tie_word_embeddings": true)")),
+      "config.json: describes a model whose tied_embeddings is true, and the graph's is false; take both from one "
+      "export");
+}
+
+// As hubs have it: files of a model, and in a folder below its graphs.
+TEST(OnnxBeside, FilesMayLieAboveAFolderCalledOnnx) {
+  TempFolder folder;
+  const auto of = [&](const char *file) { return folder.relative(folderBeside(folder / file) + "/"); };
+  std::filesystem::create_directories(folder / "onnx");
+  std::filesystem::create_directories(folder / "other");
+  EXPECT_EQ(of("onnx/model.onnx"), "onnx/");
+  folder.write("config.json", "{}");
+  EXPECT_EQ(of("onnx/model.onnx"), "");
+  EXPECT_EQ(of("other/model.onnx"), "other/");
+  folder.write("onnx/genai_config.json", "{}");
+  EXPECT_EQ(of("onnx/model.onnx"), "onnx/");
+}
+
 TEST(OnnxBeside, WithoutFilesATextHasNoEndAndAnyLength) {
   TempFolder folder;
   ModelSpec spec = graphSpec();
-  ASSERT_TRUE(addWhatIsBeside(spec, folder.path));
+  ASSERT_TRUE(addWhatIsBeside(spec, folder.path, modelBeside(folder.path)));
   EXPECT_TRUE(spec.eos.empty());
   EXPECT_EQ(spec.maxPosition, maxRopePositions);
 }
@@ -135,10 +157,10 @@ TEST(OnnxBeside, GenerationConfigCountsBeforeConfigAndGenaiBeforeBoth) {
   folder.write("config.json", R"({"eos_token_id": 1})");
   folder.write("generation_config.json", R"({"eos_token_id": [2, 3]})");
   ModelSpec spec = graphSpec();
-  ASSERT_TRUE(addWhatIsBeside(spec, folder.path));
+  ASSERT_TRUE(addWhatIsBeside(spec, folder.path, modelBeside(folder.path)));
   EXPECT_EQ(spec.eos, (std::vector<int64_t>{2, 3}));
   folder.write("genai_config.json", R"({"model": {"eos_token_id": 4}})");
-  ASSERT_TRUE(addWhatIsBeside(spec, folder.path));
+  ASSERT_TRUE(addWhatIsBeside(spec, folder.path, modelBeside(folder.path)));
   EXPECT_EQ(spec.eos, std::vector<int64_t>{4});
 }
 
@@ -233,6 +255,16 @@ TEST(OnnxFile, OfSeveralIsTheDecoderOfGenaiConfig) {
   folder.write("genai_config.json", R"({"model": {"decoder": {"filename": "../model.onnx"}}})");
   EXPECT_EQ(fileOf(folder), "genai_config.json: model.decoder.filename is '../model.onnx', which is not in its folder; "
                             "export or copy the model again");
+}
+
+TEST(OnnxFile, OfAHubsFolderIsThatOfAllBits) {
+  TempFolder folder;
+  folder.write("config.json", "{}");
+  std::filesystem::create_directories(folder / "onnx");
+  folder.write("onnx/model_q4.onnx", "");
+  EXPECT_EQ(fileOf(folder), "");
+  folder.write("onnx/model.onnx", "");
+  EXPECT_EQ(fileOf(folder), "onnx/model.onnx");
 }
 
 TEST(OnnxFile, OfACheckpointIsNone) {

@@ -80,6 +80,28 @@ TEST(OnnxExternal, LinksInsideTheFolderAreFollowedAndNoOthers) {
                   "' is a link that leaves the model's folder; copy the file itself to where the .onnx file is");
 }
 
+// Files of a snapshot in the cache of Hugging Face are links to blobs beside it.
+TEST(OnnxExternal, LinksOfASnapshotToItsRepositorysBlobsAreFollowed) {
+  TempFolder cache;
+  for (const char *repository : {"models--me--mine", "models--me--other", "mine"}) {
+    std::filesystem::create_directories(cache / (std::string(repository) + "/blobs"));
+    cache.write(std::string(repository) + "/blobs/b", "0123");
+  }
+  const auto failureIn = [&](const std::string &folder, const std::string &blob) {
+    std::filesystem::create_directories(cache / folder);
+    std::filesystem::create_symlink(blob, cache / (folder + "/w.bin"));
+    const std::string file =
+        cache.write(folder + "/m.onnx", model({}, {"x"}, {"x"}, external("a", 4, "w.bin", "0", "4")));
+    const Expected<Graph> graph = readGraph(file);
+    return graph ? "" : graph.error().message;
+  };
+  const std::string refused = "tensor 'a': external data 'w.bin' is a link that leaves the model's folder";
+  EXPECT_EQ(failureIn("models--me--mine/snapshots/c0ffee", "../../blobs/b"), "");
+  EXPECT_EQ(failureIn("models--me--mine/snapshots/c0ffee/onnx", "../../../blobs/b"), "");
+  EXPECT_EQ(failureIn("models--me--mine/snapshots/bad", "../../../models--me--other/blobs/b"), refused);
+  EXPECT_EQ(failureIn("mine/snapshots/c0ffee", "../../blobs/b"), refused);
+}
+
 TEST(OnnxExternal, AFolderWhoseNameBeginsLikeTheModels) {
   External folder;
   const std::string beside = folder.path + "-more";

@@ -16,12 +16,17 @@ namespace k2c {
 struct OnnxModel {
   ModelSpec spec; ///< weights have the types that the file stores
   std::shared_ptr<const TensorSource> tensors;
-  std::string folder; ///< of the file
+  std::string folder; ///< folderBeside
 };
 
 /// The .onnx file that `source` names: itself, or of a folder without safetensors files the one that genai_config.json
-/// names, or the only one. "": it names none. Error: a folder has several, or lacks the one that is named.
+/// names, or the only one, or onnx/model.onnx. "": it names none. Error: a folder has several, or lacks the one that is
+/// named.
 Expected<std::string> onnxFile(const std::string &source);
+
+/// The folder of what is beside a .onnx file: its own, or that above it where this is called onnx, as hubs have it, and
+/// the config.json is there.
+std::string folderBeside(const std::string &file);
 
 /// Reads a .onnx file, with what genai_config.json, config.json and generation_config.json beside it say of its model.
 /// Errors name the node, op and operator set where another thing was expected.
