@@ -21,6 +21,8 @@ namespace {
 
 /// More than any checkpoint, and far from overflow in bytes and in sums.
 constexpr int64_t maxElements = int64_t(1) << 50;
+/// Names are visited one by one.
+constexpr int64_t maxTensors = int64_t(1) << 24;
 
 /// The words of "{a|b}" in a tensor's name.
 std::vector<std::string> alternativesOf(const std::string &pattern) {
@@ -79,10 +81,12 @@ Status checkCount(const WeightFamily &family, const std::string &configFile) {
     times(size);
   times(family.experts ? family.experts : 1);
   times(family.alternatives.empty() ? 1 : int64_t(family.alternatives.size()));
-  if (!isTooLarge)
+  const bool areTooMany = !isTooLarge && family.tensorCount() > maxTensors;
+  if (!isTooLarge && !areTooMany)
     return Status::success();
   return Error{configFile,
-               "weights '" + family.pattern + "' would have more than " + formatCount(maxElements) + " elements",
+               "weights '" + family.pattern + "' would have more than " +
+                   (areTooMany ? formatCount(maxTensors) + " tensors" : formatCount(maxElements) + " elements"),
                "take config.json from the published model"};
 }
 

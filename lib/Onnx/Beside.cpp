@@ -151,45 +151,69 @@ Status checkConfig(const ModelSpec &spec, const Stated &config) {
   return config.check("rope_theta", theta);
 }
 
-/// The graph's are among those that the file states, which ropeOf has tried first.
+/// What 16 bits may round: a graph has numbers in its own type, a file has them as decimals.
+bool isNear(double a, double b) { return std::abs(a - b) <= 0x1p-8 * std::abs(b); }
+
+/// The graph's angles are among those that the file states, which ropeOf has tried first.
 Status checkRopes(const ModelSpec &spec, const ModelSpec &stated, const std::string &file) {
+  const std::string remedy = "take both from one export";
   for (const auto &[name, rope] : spec.ropes) {
     const std::vector<float> found = ropeInverseFrequencies(rope);
-    std::vector<float> other;
-    for (const auto &[statedName, one] : stated.ropes)
-      if (one.dims == rope.dims && other != found)
-        other = ropeInverseFrequencies(one);
-    const auto [mine, theirs] = std::mismatch(found.begin(), found.end(), other.begin(), other.end());
-    if (mine != found.end() && theirs != other.end())
-      return Error{file,
-                   "rope_theta and rope_scaling turn pair " + std::to_string(mine - found.begin()) + " by " +
-                       shortenedJson(json(*theirs)) + " a position, and the graph turns it by " +
-                       shortenedJson(json(*mine)),
-                   "take both from one export"};
+    std::optional<Error> other;
+    for (const auto &[statedName, one] : stated.ropes) {
+      const std::vector<float> wanted = ropeInverseFrequencies(one);
+      const auto [mine, theirs] = std::mismatch(found.begin(), found.end(), wanted.begin(), wanted.end(), isNear);
+      if (mine == found.end() && theirs == wanted.end()) {
+        other.reset();
+        break;
+      }
+      if (found.size() != wanted.size())
+        other = Error{file,
+                      "turns " + std::to_string(wanted.size()) + " pairs of a head's elements, and the graph " +
+                          std::to_string(found.size()),
+                      remedy};
+      else
+        other = Error{file,
+                      "rope_theta and rope_scaling turn pair " + std::to_string(mine - found.begin()) + " by " +
+                          shortenedJson(json(*theirs)) + " a position, and the graph turns it by " +
+                          shortenedJson(json(*mine)),
+                      remedy};
+    }
+    if (other)
+      return *other;
   }
   return Status::success();
 }
 
-/// All that decides what is computed is the same in both, but for what the other checks compare: lengths, ropes, and
-/// the shapes of weights, which follow from the rest.
+/// Attentions, experts, MLPs, norms and layers are the same in both. Left out are lengths and types, angles and their
+/// factors (checkRopes), windows, which a file may state in a key that its family has not, and what follows from the
+/// weights themselves: their shapes, and whether embedding and head are equal.
 Status checkDescription(const ModelSpec &spec, const ModelSpec &stated, const std::string &file) {
   const auto described = [](const ModelSpec &of) {
     json out = sameModelJson(of);
-    for (const char *key : {"max_position", firstRope, "ropes", "weights"})
+    for (const char *key :
+         {"max_position", firstRope, "ropes", "weights", "tied_embeddings", "quantization", "micro_scales"})
       out.erase(key);
-    return out.flatten();
+    json flat = out.flatten();
+    for (auto at = flat.begin(); at != flat.end();)
+      at = dottedKey(at.key()).find(".window") == std::string::npos ? std::next(at) : flat.erase(at);
+    return flat;
   };
   const json found = described(spec), wanted = described(stated);
-  const std::vector<std::string> differing = differingKeys(found, wanted);
-  if (differing.empty())
-    return Status::success();
-  const auto valueIn = [&](const json &flat) {
-    return flat.contains(differing[0]) ? shortenedJson(flat.at(differing[0]), maxQuoted / 3) : std::string("none");
-  };
-  return Error{file,
-               "describes a model whose " + shortened(dottedKey(differing[0]), maxQuoted / 3) + " is " +
-                   valueIn(wanted) + ", and the graph's is " + valueIn(found),
-               "take both from one export"};
+  for (const std::string &key : differingKeys(found, wanted)) {
+    const bool areBoth = found.contains(key) && wanted.contains(key);
+    if (areBoth && found[key].is_number() && wanted[key].is_number_float() &&
+        isNear(found[key].get<double>(), wanted[key].get<double>()))
+      continue;
+    const auto valueIn = [&](const json &flat) {
+      return flat.contains(key) ? shortenedJson(flat.at(key), maxQuoted / 3) : std::string("none");
+    };
+    return Error{file,
+                 "describes a model whose " + shortened(dottedKey(key), maxQuoted / 3) + " is " + valueIn(wanted) +
+                     ", and the graph's is " + valueIn(found),
+                 "take both from one export"};
+  }
+  return Status::success();
 }
 
 Status takeConfig(ModelSpec &spec, const std::string &folder, const std::optional<ModelSpec> &described) {

@@ -50,11 +50,11 @@ Expected<std::string> onnxFile(const std::string &source) {
 }
 
 std::string folderBeside(const std::string &file) {
-  const fs::path folder = fs::absolute(file).lexically_normal().parent_path();
   std::error_code error;
+  const fs::path folder = fs::absolute(file, error).parent_path(), real = fs::canonical(folder, error);
   const auto has = [&](const fs::path &of, const char *name) { return fs::exists(of / name, error); };
-  const bool isApart = folder.filename() == "onnx" && !has(folder, "config.json") && !has(folder, "genai_config.json");
-  return (isApart && has(folder.parent_path(), "config.json") ? folder.parent_path() : folder).string();
+  const bool isApart = real.filename() == "onnx" && !has(real, "config.json") && !has(real, "genai_config.json");
+  return (isApart && has(real.parent_path(), "config.json") ? real.parent_path() : folder).string();
 }
 
 namespace onnx {

@@ -99,16 +99,17 @@ Expected<std::string> SpecBuilder::ropeName(const Rotation &rotation, double sca
     rope->cosSinScale = formula == squared ? written(std::sqrt(squared)) : std::sqrt(formula);
   }
   rope->attentionScale = yarnScale(*rope, all, roundoffOf(scale));
+  // Layers may have tables of their own that are equal.
   const auto isSame = [&](const RopeSpec &known) {
-    return known.attentionScale == rope->attentionScale && known.cosSinScale == rope->cosSinScale;
+    return known.attentionScale == rope->attentionScale && known.cosSinScale == rope->cosSinScale &&
+           known.pairs == rope->pairs && known.maxContext == rope->maxContext &&
+           ropeInverseFrequencies(known) == ropeInverseFrequencies(*rope);
   };
-  for (size_t i = 0; i < rotations.size(); i++)
-    if (rotations[i] == rotation && isSame(spec.ropes.at(rotationNames[i])))
-      return rotationNames[i];
-  const std::string name = rotations.empty() ? firstRope : firstRope + std::to_string(rotations.size() + 1);
+  for (const auto &[name, known] : spec.ropes)
+    if (isSame(known))
+      return name;
+  const std::string name = spec.ropes.empty() ? firstRope : firstRope + std::to_string(spec.ropes.size() + 1);
   spec.ropes[name] = *rope;
-  rotations.push_back(rotation);
-  rotationNames.push_back(name);
   return name;
 }
 

@@ -66,8 +66,6 @@ private:
   std::map<std::string, std::vector<int64_t>> layersOfFamily;
   std::vector<std::pair<Rotation, RopeSpec>> formulas; // of rotations, before scores' factors
   std::map<double, double> rounded; // numbers of 16 bits, and how far from what was meant, relative, they may be
-  std::vector<Rotation> rotations;
-  std::vector<std::string> rotationNames;
 };
 
 } // namespace k2c::onnx

@@ -209,9 +209,9 @@ static std::vector<Remark> narrowedRemarks(const ModelSpec &spec) {
     return {};
   return {{"narrow",
            "f32 weights of " + std::to_string(spec.narrowed.size()) + " of " + std::to_string(spec.weights.size()) +
-               " roles are bf16's numbers and are stored as these: " + format(Bytes(2 * bytes)) + " in the source, " +
+               " roles are numbers of bf16 and are stored as these: " + format(Bytes(2 * bytes)) + " in f32, " +
                format(Bytes(bytes)) + " as the program reads them",
-           {{"stored_bytes", 2 * bytes}, {"narrowed_bytes", bytes}}}};
+           {{"f32_bytes", 2 * bytes}, {"narrowed_bytes", bytes}}}};
 }
 
 /// What the import of a graph decided.

@@ -106,7 +106,7 @@ Status exportCheckpointFolder(const ExportOptions &options) {
   if (options.note && model->spec.maxPosition == maxRopePositions)
     options.note("no file beside the graph says its longest sequence: max_position_embeddings is " +
                  std::to_string(maxRopePositions));
-  return writeExportFolder(options, "hf", model->folder,
+  return writeExportFolder(options, "hf", *file,
                            [&](const BundleFolder &folder) { return writeFiles(*model, *form, options, folder); });
 }
 

@@ -8,8 +8,8 @@
 namespace k2c {
 
 /// Calls `fill` with OUTPUT.export.partial, which then takes its place with exportFile, which names the format. `from`
-/// is the folder of the source. Error: what `fill` says; OUTPUT is a folder of other things, or contains the source.
-/// Then nothing is left.
+/// is the source, a file or a folder. Error: what `fill` says; OUTPUT is a folder of other things, or contains the
+/// source. Then nothing is left.
 Status writeExportFolder(const ExportOptions &options, const std::string &formatName, const std::string &from,
                          const std::function<Status(const BundleFolder &)> &fill);
 

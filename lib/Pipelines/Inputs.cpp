@@ -237,6 +237,7 @@ Status readStored(const CompileOptions &options, Inputs &inputs) {
       return model.takeError();
     inputs.spec = std::move(model->spec);
     inputs.tensors = std::move(model->tensors);
+    inputs.source = *file;
     inputs.folder = std::move(model->folder);
     inputs.isOnnx = true;
     return {};
@@ -263,12 +264,15 @@ Status readStored(const CompileOptions &options, Inputs &inputs) {
 
 /// Those of `--narrow`, which are looked for, or those that a bundle records.
 Expected<std::vector<std::string>> familiesToNarrow(const CompileOptions &options, const Inputs &inputs) {
-  if (!options.narrow && inputs.tensors && options.note && seemOfBf16(inputs.spec, *inputs.tensors))
-    options.note(
-        "the f32 weights seem to be bf16's numbers; --narrow stores what are in half the memory, with the same "
-        "bits of results");
-  if (!options.narrow)
+  if (!options.narrow && !options.narrowed.empty())
     return options.narrowed;
+  const bool computesWide = options.compute != "bf16" && options.weights != "reference";
+  if (!options.narrow && computesWide && options.note && inputs.tensors && seemOfBf16(inputs.spec, *inputs.tensors))
+    options.note(
+        "the f32 weights seem to be numbers of bf16; --narrow stores those that are as bf16: half the memory, and "
+        "the same bits of f32 arithmetic");
+  if (!options.narrow)
+    return std::vector<std::string>();
   if (!inputs.tensors)
     return Error{"--narrow", shortened(inputs.source) + " has no weights whose numbers could be looked at",
                  "name a source with weights"};
@@ -279,7 +283,8 @@ Expected<std::vector<std::string>> familiesToNarrow(const CompileOptions &option
   Expected<std::vector<std::string>> found = familiesOfBf16(inputs.spec, *inputs.tensors, report);
   if (found && found->empty())
     return Error{"--narrow",
-                 "nothing to narrow: " + shortened(inputs.source) + " has no f32 weights that bf16 has all of",
+                 "nothing to narrow: " + shortened(inputs.source) +
+                     " has no weights in f32 that are all numbers of bf16",
                  "leave it out"};
   return found;
 }

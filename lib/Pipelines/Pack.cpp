@@ -166,7 +166,7 @@ Expected<PackedModel> sameModel(const std::string &source, const std::string &ma
   Expected<PackedModel> model =
       checkpoint ? sameCheckpoint(*found, std::move(*checkpoint), manifest) : sameOnnx(*onnx, manifest);
   if (model)
-    if (Status status = narrow(textsAt(manifest, narrowedFamilies), manifestPath, model->spec, model->tensors); !status)
+    if (Status status = narrow(textsAt(manifest, narrowedFamilies), *found, model->spec, model->tensors); !status)
       return status.takeError();
   return model;
 }

@@ -159,7 +159,7 @@ Status checkSameKernels(const RecordedCompile &recorded, const std::vector<Progr
   for (size_t i = 0; same && i < program.size(); ++i)
     same = kernels[i].is_object() && kernels[i].value("hash", json()) == "k2c_" + kernelHash(program[i].desc);
   if (!same)
-    return Error{manifestOf(recorded.bundle), "its kernels are not those that this k2c compiles from its config.json",
+    return Error{manifestOf(recorded.bundle), "its kernels are not those that this k2c compiles of its model",
                  "compile it again"};
   return {};
 }

@@ -16,7 +16,7 @@ namespace k2c {
 
 namespace {
 
-/// Read at a time. A transposed tensor is read in runs of a column's rows in a piece.
+/// Read at a time. The larger it is, the longer are the runs in which the file of a transposed tensor is read.
 constexpr int64_t pieceBytes = int64_t(16) << 20;
 
 /// Index of the first of `count` numbers in f32 that has bits below those of bf16; `count`: none. The flag of a block
@@ -170,9 +170,12 @@ bool seemOfBf16(const ModelSpec &spec, const TensorSource &tensors) {
                        [&](const WeightFamily &a, const WeightFamily &b) { return bytesOf(a) < bytesOf(b); });
   if (largest == spec.weights.end() || bytesOf(*largest) == 0)
     return false;
+  const std::string name = largest->tensorName(largest->layers.empty() ? 0 : largest->layers[0].begin);
+  const Expected<StoredTensor> stored = tensors.find(name);
+  if (!stored || stored->type != DType::F32)
+    return false;
   char numbers[4096];
   const int64_t count = std::min(largest->elements(), int64_t(sizeof numbers) / 4);
-  const std::string name = largest->tensorName(largest->layers.empty() ? 0 : largest->layers[0].begin);
   return tensors.read(name, 0, numbers, count * 4) && firstBeyondBf16(numbers, count) == count;
 }
 
@@ -180,10 +183,10 @@ Status narrow(const std::vector<std::string> &ids, const std::string &place, Mod
               std::shared_ptr<const TensorSource> &tensors) {
   for (const std::string &id : ids) {
     const auto family = std::find_if(spec.weights.begin(), spec.weights.end(),
-                                     [&](const WeightFamily &one) { return one.id == id && one.dtype == DType::F32; });
+                                     [&](const WeightFamily &one) { return one.id == id && isWide(one); });
     if (family == spec.weights.end())
-      return Error{place, "says that weights '" + shortened(id) + "' were narrowed, of which the model has none in f32",
-                   "use what was compiled, or compile again"};
+      return Error{place, "has no weights '" + shortened(id) + "' in f32, and the compile has narrowed some",
+                   "name what was compiled, or compile again"};
     family->dtype = DType::BF16;
   }
   spec.narrowed = ids;

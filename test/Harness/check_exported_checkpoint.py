@@ -7,6 +7,7 @@ to float32, and the model form is the same text but for the module's name, the s
 pairs' angles, which no graph tells. A FOLDER that is such a checkpoint is exported as ONNX first, with its config.json,
 which tells the formula.
 """
+import itertools
 import json
 import os
 import re
@@ -53,7 +54,7 @@ def check_tensors(report, exported, checkpoint):
 def check_checkpoint(report, exported, checkpoint, knows_formula):
     check_tensors(report, exported, checkpoint)
     ours, theirs = (model_form(folder, knows_formula).split("\n") for folder in (exported, checkpoint))
-    pairs = zip(ours, theirs)
+    pairs = itertools.zip_longest(ours, theirs)
     report.equal([pair for pair in pairs if len(set(pair)) > 1], [], "lines of the model form that differ")
 
 

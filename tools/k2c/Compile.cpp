@@ -53,8 +53,8 @@ void k2c::addWiden(CLI::App &command, bool &widen) {
 void k2c::addNarrow(CLI::App &command, bool &narrow) {
   command.add_flag(
       "--narrow", narrow,
-      "store f32 weights as bf16 where bf16 has all of their numbers, as where an exporter has widened them: "
-      "the same bits from half the memory");
+      "store f32 weights as bf16 where all are numbers of bf16, as where an exporter has widened them: half the "
+      "memory, and the same bits of f32 arithmetic");
 }
 
 /// Element types and forms: what decides the bits of a program, or how its weights lie.

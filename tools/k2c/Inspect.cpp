@@ -64,15 +64,20 @@ std::string foldedText(const json &topology) {
   return line;
 }
 
-/// "2 ranks on 1 node as ep=2,dp=2, 8 expert slots each"; "" for one rank.
+/// "2 ranks on 1 node as ep=2,dp=2, 8 expert slots each", without slots where ranks do not divide experts; "" for one
+/// rank.
 std::string rankLine(const json &manifest) {
   const int64_t ranks = manifest.at("topology").value("ranks", int64_t(1));
   if (ranks <= 1)
     return "";
-  const int64_t nodes = manifest.at("topology").at("nodes"), slots = manifest.at("placement").at("slots");
+  const int64_t nodes = manifest.at("topology").at("nodes");
+  const json placement = manifest.value("placement", json());
+  const std::string slots =
+      placement.is_null() ? ""
+                          : ", " + std::to_string(placement.at("slots").get<int64_t>() / ranks) + " expert slots each";
   return "\nranks     " + std::to_string(ranks) + " on " + std::to_string(nodes) + (nodes == 1 ? " node" : " nodes") +
-         " as " + text(manifest.at("layout")) + ", " + std::to_string(slots / ranks) +
-         " expert slots each; limits and memory are of one" + foldedText(manifest.at("topology"));
+         " as " + text(manifest.at("layout")) + slots + "; limits and memory are of one" +
+         foldedText(manifest.at("topology"));
 }
 
 /// A line for weights that are a checkpoint's own bytes; "" for those that are packed.

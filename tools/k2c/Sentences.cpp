@@ -166,8 +166,8 @@ void tellExperts(Story &story) {
   double bytes = 0;
   for (const json &kernel : story.manifest.at("kernels"))
     bytes += layers * kernel.at("cost").value("expert_bytes", 0.0);
-  const json &topology = story.manifest.at("topology");
-  if (const double ranks = topology.value("ranks", 1.0); ranks > 1) {
+  const double ranks = story.manifest.at("topology").value("ranks", 1.0);
+  if (ranks > 1 && story.manifest.contains("placement")) {
     const double slots = story.number("/placement/slots") / ranks;
     story.tell("experts", bytes,
                "the " + count(story.number("/placement/experts")) + " of each of " + count(layers) +
@@ -176,9 +176,9 @@ void tellExperts(Story &story) {
     return;
   }
   story.tell("experts", bytes,
-             "all " + count(experts) + " of each of " + count(layers) +
-                 " layers are on one rank, so nothing is exchanged: " + size(bytes) + ", of which a token reads " +
-                 count(top) + " a layer, " + size(bytes * top / experts));
+             "all " + count(experts) + " of each of " + count(layers) + " layers are on " +
+                 (ranks > 1 ? "each" : "one") + " rank, so nothing is exchanged: " + size(bytes) +
+                 ", of which a token reads " + count(top) + " a layer, " + size(bytes * top / experts));
 }
 
 void tellTiles(Story &story) {

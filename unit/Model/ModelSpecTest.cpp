@@ -249,6 +249,9 @@ TEST(ModelSpec, SizesThatOverflow) {
   EXPECT_EQ(failure("llama", {{"hidden_size", 2147483646}, {"vocab_size", 2147483646}, {"head_dim", 16}}),
             "weights 'model.embed_tokens.weight' would have more than "
             "1,125,899,906,842,624 elements");
+  EXPECT_EQ(failure("mixtral", {{"num_hidden_layers", 65536}, {"num_local_experts", 65536}}),
+            "weights 'model.layers.{layer}.block_sparse_moe.experts.{expert}.{w1|w3}.weight' would have more than "
+            "16,777,216 tensors");
 }
 
 TEST(ModelSpec, ModelTypes) {

@@ -106,10 +106,18 @@ TEST(OnnxBeside, WhatAConfigDescribesIsTheGraphs) {
   EXPECT_EQ(config(llamaWith(R"("rope_theta": 500000.0, "attention_bias": true)")),
             "config.json: describes a model whose attention.output_bias is true, and the graph's is false; take both "
             "from one export");
-  EXPECT_EQ(
-      config(llamaWith(R"("rope_theta": 500000.0, "tie_word_embeddings": true)")),
-      "config.json: describes a model whose tied_embeddings is true, and the graph's is false; take both from one "
-      "export");
+  ModelSpec half = graphSpec();
+  half.ropes[firstRope].dims = 8;
+  EXPECT_EQ(config(llamaWith(R"("rope_theta": 500000.0)"), half),
+            "config.json: turns 8 pairs of a head's elements, and the graph 4; take both from one export");
+}
+
+TEST(OnnxBeside, WhatOnlyAnExporterDecidesIsNotCompared) {
+  for (const char *keys : {R"("tie_word_embeddings": true)", R"("sliding_window": 16)", R"("torch_dtype": "bfloat16")"})
+    EXPECT_EQ(config(llamaWith(std::string(R"("rope_theta": 500000.0, )") + keys)), "") << keys;
+  std::string text = llamaWith(R"("rope_theta": 500000.0)");
+  text.replace(text.find("1e-05"), 5, "9.999999747378752e-06"); // the float as a double
+  EXPECT_EQ(config(text), "");
 }
 
 // As hubs have it: files of a model, and in a folder below its graphs.

@@ -46,7 +46,7 @@ protected:
   ~BundleTest() override { fs::remove_all(root); }
 
   Expected<BundleFolder> begin(const fs::path &output, bool force) const {
-    return BundleFolder::begin(output.string(), /*source=*/(root / "model").string(), force);
+    return BundleFolder::begin(output.string(), /*source=*/"elsewhere/model", force);
   }
   /// The message of a refusal, "" when the folder was entered.
   std::string refusal(const fs::path &output, bool force = false) {
@@ -125,7 +125,10 @@ TEST_F(BundleTest, ALinkToAnEmptyFolderIsReplacedNotFollowed) {
 TEST_F(BundleTest, TheSourceIsNotReplaced) {
   writeText(out / "model" / "config.json", "{}");
   fs::create_directory_symlink(out / "model", root / "link");
-  for (const fs::path &source : {out, out / "model", out / "model" / "config.json", root / "link"}) {
+  writeText(root / "blob", "of a cache");
+  fs::create_symlink(root / "blob", out / "model.onnx");
+  for (const fs::path &source :
+       {out, out / "model", out / "model" / "config.json", root / "link", out / "model.onnx"}) {
     Expected<BundleFolder> bundle = BundleFolder::begin(out.string() + "/", source.string(), /*force=*/true);
     ASSERT_FALSE(bundle) << source;
     EXPECT_EQ(bundle.error().text(),

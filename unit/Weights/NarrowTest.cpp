@@ -36,7 +36,7 @@ struct Model {
   /// The source as it is behind narrow(ids).
   std::shared_ptr<const TensorSource> narrowed(const std::vector<std::string> &ids) {
     std::shared_ptr<const TensorSource> out = tensors;
-    const Status status = narrow(ids, "manifest.json", spec, out);
+    const Status status = narrow(ids, "m.onnx", spec, out);
     EXPECT_TRUE(status) << status.error().text();
     return out;
   }
@@ -127,11 +127,11 @@ TEST(Narrow, AFamilyThatIsNotInF32IsRefused) {
   for (const char *id : {"bias", "none"}) {
     Model model;
     std::shared_ptr<const TensorSource> tensors = model.tensors;
-    const Status status = narrow({id}, "manifest.json", model.spec, tensors);
+    const Status status = narrow({id}, "m.onnx", model.spec, tensors);
     ASSERT_FALSE(status);
-    EXPECT_EQ(status.error().text(), "manifest.json: says that weights '" + std::string(id) +
-                                         "' were narrowed, of which the model has none in f32; use what was compiled, "
-                                         "or compile again");
+    EXPECT_EQ(status.error().text(), "m.onnx: has no weights '" + std::string(id) +
+                                         "' in f32, and the compile has narrowed some; name what was compiled, or "
+                                         "compile again");
   }
 }
 

@@ -23,8 +23,8 @@ Expected<std::vector<std::string>> familiesOfBf16(const ModelSpec &spec, const T
 bool seemOfBf16(const ModelSpec &spec, const TensorSource &tensors);
 
 /// Makes these families bf16: in `spec`, which names them as ModelSpec::narrowed, and in `tensors`, where it is not
-/// null, so that a read fails where bf16 would round. Error: one that the spec does not have in f32, as a damaged
-/// `place` may say.
+/// null, so that a read fails where bf16 would round. Error: one that the spec, which is of `place`, does not have in
+/// f32.
 Status narrow(const std::vector<std::string> &ids, const std::string &place, ModelSpec &spec,
               std::shared_ptr<const TensorSource> &tensors);
 

@@ -35,7 +35,7 @@ public:
   /// Error: no tensor of that name.
   virtual Expected<StoredTensor> find(const std::string &name) const = 0;
 
-  /// Reads stored bytes [offset, offset + count) of a tensor that `find` knows, a range inside it. Error: the file
+  /// Reads stored bytes [offset, offset + count) of a tensor that `find` knows, whole elements of it. Error: the file
   /// cannot be read or is shorter than it was.
   virtual Status read(const std::string &name, int64_t offset, char *out, int64_t count) const = 0;
 

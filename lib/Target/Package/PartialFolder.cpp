@@ -222,12 +222,13 @@ Status replaceInTwoSteps(const std::string &partial, const std::string &output) 
 
 } // namespace
 
-/// Error: `output` is the file or folder `source`, or one above it.
+/// Error: `output` is the file or folder `source`, or one above it or, where it is a link, above what it leads to.
 static Status checkKeepsSource(const std::string &output, const std::string &source) {
   std::error_code error;
-  for (fs::path place = fs::canonical(source, error); place.has_relative_path(); place = place.parent_path())
-    if (fs::equivalent(output, place, error))
-      return Error{output, "is or contains the source, which it would replace", "name another folder"};
+  for (const fs::path &begin : {fs::path(source), fs::absolute(source, error).parent_path()})
+    for (fs::path place = fs::canonical(begin, error); place.has_relative_path(); place = place.parent_path())
+      if (fs::equivalent(output, place, error))
+        return Error{output, "is or contains the source, which it would replace", "name another folder"};
   return {};
 }
 
