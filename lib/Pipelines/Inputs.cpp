@@ -266,7 +266,7 @@ Status readStored(const CompileOptions &options, Inputs &inputs) {
 Expected<std::vector<std::string>> familiesToNarrow(const CompileOptions &options, const Inputs &inputs) {
   if (!options.narrow && !options.narrowed.empty())
     return options.narrowed;
-  const bool computesWide = options.compute != "bf16" && options.weights != "reference";
+  const bool computesWide = options.compute != "bf16" && options.weights != "reference" && inputs.spec.widened.empty();
   if (!options.narrow && computesWide && options.note && inputs.tensors && seemOfBf16(inputs.spec, *inputs.tensors))
     options.note(
         "the f32 weights seem to be numbers of bf16; --narrow stores those that are as bf16: half the memory, and "

@@ -65,7 +65,7 @@ def ids():
 def k2c_compile(path, output, *options):
     """(standard output of k2c compile, "") or (None, why it refuses the file)"""
     limits = ("--max-context", "64", "--step-tokens", "16")
-    command = ["k2c", "compile", str(path), "-o", output, "--compute", "f32", *limits, *options]
+    command = ["k2c", "compile", str(path), "-o", output, "--quiet", "--compute", "f32", *limits, *options]
     done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS)
     if done.returncode == 1 and done.stderr.startswith("k2c: error: "):
         return None, done.stderr.removeprefix("k2c: error: ").strip()
