@@ -1,31 +1,14 @@
 //===- Finite.cpp - Weights are numbers -----------------------------------===//
 #include "k2c/Weights/Finite.h"
 
+#include "StoredElements.h"
 #include "base/Utf8.h"
-#include <cstring>
-#include <optional>
 
 namespace k2c {
 
-/// Every bit of the exponent set: NaN or infinity. The flag of a block is accumulated, so that the loop vectorises.
+/// Every bit of the exponent set: NaN or infinity.
 template <class Word> static std::optional<int64_t> firstWith(Word exponent, const char *elements, int64_t count) {
-  constexpr int64_t block = 4096;
-  for (int64_t begin = 0; begin < count; begin += block) {
-    const int64_t end = begin + block < count ? begin + block : count;
-    bool found = false;
-    for (int64_t i = begin; i < end; ++i) {
-      Word word;
-      std::memcpy(&word, elements + i * int64_t(sizeof(Word)), sizeof(Word));
-      found |= (word & exponent) == exponent;
-    }
-    for (int64_t i = begin; found && i < end; ++i) {
-      Word word;
-      std::memcpy(&word, elements + i * int64_t(sizeof(Word)), sizeof(Word));
-      if ((word & exponent) == exponent)
-        return i;
-    }
-  }
-  return std::nullopt;
+  return weights::firstWhere<Word>(elements, count, [=](Word word) { return (word & exponent) == exponent; });
 }
 
 /// Index of the first of `count` elements that is NaN or infinite.

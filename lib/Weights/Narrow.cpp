@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 #include "k2c/Weights/Narrow.h"
 
+#include "StoredElements.h"
 #include "base/Utf8.h"
 #include <algorithm>
 #include <cstring>
@@ -14,36 +15,13 @@
 
 namespace k2c {
 
+using namespace weights;
+
 namespace {
 
-/// Read at a time. The larger it is, the longer are the runs in which the file of a transposed tensor is read.
-constexpr int64_t pieceBytes = int64_t(16) << 20;
-
-/// Index of the first of `count` numbers in f32 that has bits below those of bf16; `count`: none. The flag of a block
-/// is accumulated, so that the loop vectorises.
-int64_t firstBeyondBf16(const char *numbers, int64_t count) {
-  const auto isBeyond = [&](int64_t i) {
-    uint16_t low;
-    std::memcpy(&low, numbers + i * 4, sizeof low);
-    return low != 0;
-  };
-  for (int64_t begin = 0; begin < count; begin += 4096) {
-    const int64_t end = std::min(begin + 4096, count);
-    bool found = false;
-    for (int64_t i = begin; i < end; i++)
-      found |= isBeyond(i);
-    for (int64_t i = begin; found && i < end; i++)
-      if (isBeyond(i))
-        return i;
-  }
-  return count;
-}
-
-int64_t elementsOf(const StoredTensor &tensor) {
-  int64_t count = 1;
-  for (int64_t size : tensor.shape)
-    count *= size;
-  return count;
+/// Index of the first of `count` numbers in f32 that has bits below those of bf16; none: bf16 has them all.
+std::optional<int64_t> firstBeyondBf16(const char *numbers, int64_t count) {
+  return firstWhere<uint32_t>(numbers, count, [](uint32_t bits) { return (bits & 0xFFFF) != 0; });
 }
 
 bool isWide(const WeightFamily &family) { return family.dtype == DType::F32 && !family.blocks && !family.microScales; }
@@ -80,13 +58,12 @@ private:
     if (!stored)
       return stored.error();
     isOfBf16 = isOfBf16 && stored->type == DType::F32;
-    const int64_t bytes = elementsOf(*stored) * 4;
+    const int64_t bytes = bytesOf(*stored);
     for (int64_t at = 0; at < bytes && isOfBf16; at += pieceBytes) {
       piece.resize(size_t(std::min(pieceBytes, bytes - at)));
       if (Status status = tensors.read(name, at, piece.data(), int64_t(piece.size())); !status)
         return status;
-      const int64_t count = int64_t(piece.size()) / 4;
-      isOfBf16 = firstBeyondBf16(piece.data(), count) == count;
+      isOfBf16 = !firstBeyondBf16(piece.data(), int64_t(piece.size()) / 4);
       report(done + int64_t(piece.size()));
     }
     return {};
@@ -137,9 +114,9 @@ public:
       const int64_t numbers = int64_t(wide.size()) / 4;
       if (Status status = from->read(name, 2 * (offset + at), wide.data(), int64_t(wide.size())); !status)
         return status;
-      if (const int64_t first = firstBeyondBf16(wide.data(), numbers); first < numbers)
+      if (const std::optional<int64_t> first = firstBeyondBf16(wide.data(), numbers))
         return Error{"tensor '" + shortened(name) + "'",
-                     "element " + std::to_string((offset + at) / 2 + first) +
+                     "element " + std::to_string((offset + at) / 2 + *first) +
                          " is a number that bf16 would round, and was none when the weights were narrowed",
                      "use what was compiled, or compile again"};
       for (int64_t i = 0; i < numbers; i++)
@@ -176,7 +153,7 @@ bool seemOfBf16(const ModelSpec &spec, const TensorSource &tensors) {
     return false;
   char numbers[4096];
   const int64_t count = std::min(largest->elements(), int64_t(sizeof numbers) / 4);
-  return tensors.read(name, 0, numbers, count * 4) && firstBeyondBf16(numbers, count) == count;
+  return tensors.read(name, 0, numbers, count * 4) && !firstBeyondBf16(numbers, count);
 }
 
 Status narrow(const std::vector<std::string> &ids, const std::string &place, ModelSpec &spec,

@@ -9,6 +9,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "k2c/Weights/WriteCheckpoint.h"
+#include "StoredElements.h"
 #include "base/JsonText.h"
 #include "k2c/Model/Safetensors.h"
 #include "k2c/Support/WriteFile.h"
@@ -24,17 +25,9 @@ using nlohmann::json;
 
 namespace k2c {
 
+using namespace weights;
+
 namespace {
-
-/// Of a tensor that lies turned in its file a piece takes a read for each column, so a piece has many rows.
-constexpr int64_t pieceBytes = int64_t(32) << 20;
-
-int64_t bytesOf(const StoredTensor &stored) {
-  int64_t bytes = byteWidth(stored.type);
-  for (int64_t size : stored.shape)
-    bytes *= size;
-  return bytes;
-}
 
 /// The tensors of one file, in the order in which they lie there.
 using FileTensors = std::vector<const WrittenTensor *>;
